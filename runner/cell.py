@@ -1,0 +1,67 @@
+"""A cell: one complete condition, and how cells of a study are told apart."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from runner.jsonfile import canonical
+from runner.mode import mode_text
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One complete condition: the resolved settings without what only says where, when or how often."""
+
+    config: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        """A short stable name: the digest of the settings' canonical JSON."""
+        return hashlib.sha256(canonical(self.config).encode()).hexdigest()[:12]
+
+
+def flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings as dotted keys: {"cudnn": {"enabled": True}} -> {"cudnn.enabled": True}."""
+    flat: dict[str, Any] = {}
+    for key, value in config.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict) and value:
+            flat |= flatten(value, f"{name}.")
+        else:
+            flat[name] = value
+    return flat
+
+
+PAIR = ("cudnn.deterministic", "cudnn.benchmark")
+
+
+def varying(cells: list[Cell]) -> list[str]:
+    """The dotted keys, the pair apart, whose value is not the same in all cells."""
+    flats = [flatten(cell.config) for cell in cells]
+    keys = sorted(set().union(*flats) - set(PAIR))
+    return [key for key in keys if len({canonical(flat.get(key)) for flat in flats}) > 1]
+
+
+def labels(cells: list[Cell]) -> dict[str, str]:
+    """For each cell's id its label: the mode, then what else varies among these cells.
+
+    A group that varies as a whole (model, dataset) is told by its name alone as long as that tells cells apart.
+    """
+    keys = varying(cells)
+    named = {key.split(".")[0] for key in keys if key.endswith(".name")}
+    short = [key for key in keys if key.split(".")[0] not in named or key.endswith(".name")]
+    for chosen in (short, keys):
+        result = {cell.id: _label(cell, chosen) for cell in cells}
+        if len(set(result.values())) == len(result):
+            break
+    return result
+
+
+def _label(cell: Cell, keys: list[str]) -> str:
+    flat = flatten(cell.config)
+    extra = [f"{key.removesuffix('.name')}={_short(flat[key])}" for key in keys if key in flat]
+    return ", ".join([mode_text(cell.config["cudnn"]), *extra])
+
+
+def _short(value: Any) -> str:
+    return canonical(value).strip('"')

@@ -1,0 +1,99 @@
+"""A record: what one trial left on disk. It holds raw facts; every statistic is derived from it elsewhere."""
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from runner.errors import StudyError
+from runner.jsonfile import read_json, write_json
+
+SCHEMA = 1
+Outcome = Literal["finished", "failed", "timed_out", "diverged", "interrupted"]
+
+
+@dataclass(frozen=True)
+class Digests:
+    """128-bit digests over raw bits, as 32 hexadecimal digits.
+
+    `data` and `losses` cover all steps together (per step they are in series.npz); `steps` holds the weights after
+    steps 1, 2, 4, 8, ...; `metrics` covers the bits of the evaluation figures, `predictions` those of the predicted
+    classes (or values) over the whole test set.
+    """
+
+    initial: str
+    data: str
+    losses: str
+    final: str
+    metrics: str
+    predictions: str
+    steps: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Times of one trial. A steady figure that too few steps can give is None.
+
+    `step_ms` is the median step after the first of each input shape, `first_step_ms` the very first step,
+    `new_shapes_ms` the first step of every further shape, `enqueue_ms` what the host needed to hand over a steady
+    step, `wait_ms` the median wait for data, all in milliseconds; `train_s` is the whole loop.
+    """
+
+    steps: int
+    first_step_ms: float
+    step_ms: float | None
+    enqueue_ms: float | None
+    wait_ms: float | None
+    new_shapes_ms: list[float]
+    samples_per_s: float | None
+    evaluate_samples_per_s: float | None
+    build_s: float
+    train_s: float
+    evaluate_s: float
+
+
+@dataclass(frozen=True)
+class Record:
+    """The outcome of one trial and everything that was seen of it.
+
+    `flags` holds the switches as requested and as read back before and after training. `environment` is what must be
+    equal for figures to be pooled, `process` what differs from process to process by nature.
+    """
+
+    cell: str
+    number: int
+    position: int
+    outcome: Outcome
+    reason: str | None
+    refused: bool
+    started: str
+    ended: str
+    flags: dict[str, dict[str, Any]]
+    environment: dict[str, Any]
+    process: dict[str, Any]
+    seeds: dict[str, int]
+    digests: Digests | None = None
+    metrics: dict[str, float | None] = field(default_factory=dict)
+    speed: Speed | None = None
+    memory: dict[str, int | None] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the training went through all of its steps with finite results."""
+        return self.outcome == "finished"
+
+    def write(self, path: Path) -> None:
+        """Write record.json."""
+        write_json(path, {"schema": SCHEMA, **asdict(self)})
+
+    @classmethod
+    def read(cls, path: Path) -> "Record":
+        """Read what `write` wrote. Raises StudyError naming the path for a damaged file."""
+        fields = read_json(path, SCHEMA)
+        del fields["schema"]
+        try:
+            digests, speed = fields.pop("digests"), fields.pop("speed")
+            return cls(
+                digests=Digests(**digests) if digests else None, speed=Speed(**speed) if speed else None, **fields
+            )
+        except (KeyError, TypeError) as error:
+            raise StudyError(f"{path}: not a record of this version ({error}); set it aside") from error
