@@ -1,0 +1,1 @@
+"""The models that the runner trains: plain PyTorch modules, usable without the runner."""
