@@ -1,0 +1,44 @@
+"""Finding and calling what a user names by `_target_`."""
+
+import inspect
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from runner.errors import Refusal
+
+
+def call(key: str, target: str, args: dict[str, Any]) -> Any:
+    """Call what `target` ("package.module.name") names with `args` as keywords and return what it returns.
+
+    key: the setting's name for messages ("dataset._target_"). Raises Refusal in one line for a module or name that is
+    not there (the module that is really missing is named) and for arguments that do not fit; errors from inside the
+    call come through as they are.
+    """
+    function = locate(key, target)
+    try:
+        inspect.signature(function).bind(**args)
+    except TypeError as error:
+        raise Refusal(f"{key}={target}: {error}; it takes {inspect.signature(function)}") from error
+    except ValueError:  # Python knows no signature of some functions written in C
+        pass
+    return function(**args)
+
+
+def locate(key: str, target: str) -> Callable[..., Any]:
+    """Import the module part of "package.module.name" and return its `name`."""
+    module_name, _, name = target.rpartition(".")
+    if not module_name:
+        raise Refusal(f"{key}={target}: give it as package.module.name")
+    try:
+        module = import_module(module_name)
+    except ModuleNotFoundError as error:
+        if f"{module_name}.".startswith(f"{error.name}."):
+            raise Refusal(f"{key}={target}: there is no module {error.name}") from error
+        raise Refusal(f"{key}={target}: {module_name} needs the module {error.name}, which is missing") from error
+    except (ImportError, SyntaxError) as error:
+        raise Refusal(f"{key}={target}: {module_name} cannot be imported: {error}") from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise Refusal(f"{key}={target}: {module_name} has no function or class {name}")
+    return function  # type: ignore[no-any-return]

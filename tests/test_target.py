@@ -1,0 +1,65 @@
+"""Finding what a user names."""
+
+import pytest
+
+from runner.errors import Refusal
+from runner.target import call, locate
+
+KEY = "model._target_"
+
+
+def describe(width: int, depth: int = 2) -> str:
+    return f"{width}x{depth}"
+
+
+def test_a_function_is_called_with_its_arguments():
+    assert call(KEY, "test_target.describe", {"width": 3}) == "3x2"
+
+
+@pytest.mark.parametrize("args", [{}, {"widht": 3}, {"width": 3, "more": 1}])
+def test_arguments_that_do_not_fit_are_refused_with_the_signature(args):
+    with pytest.raises(Refusal, match=rf"{KEY}=test_target\.describe: .*it takes \(width: int, depth: int = 2\)"):
+        call(KEY, "test_target.describe", args)
+
+
+def test_a_builtin_without_a_known_signature_is_called():
+    assert call(KEY, "builtins.int", {}) == 0
+
+
+def test_an_error_inside_the_call_comes_through():
+    with pytest.raises(ZeroDivisionError):
+        call(KEY, "test_target.fails", {})
+
+
+def fails() -> None:
+    1 / 0  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("name", "give it as package.module.name"),
+        ("nowhere.at.all", "there is no module nowhere$"),
+        ("json.nowhere.load", r"there is no module json\.nowhere$"),
+        ("json.laod", "json has no function or class laod"),
+        ("json.__name__", "json has no function or class __name__"),
+    ],
+)
+def test_what_is_not_there_is_named(target, message):
+    with pytest.raises(Refusal, match=message):
+        locate(KEY, target)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("import a_missing_package", "brought needs the module a_missing_package, which is missing"),
+        ("from json import no_such_name", "brought cannot be imported: cannot import name 'no_such_name'"),
+        ("def broken(:", r"brought cannot be imported: .*line 1"),
+    ],
+)
+def test_what_a_users_module_lacks_is_named(tmp_path, monkeypatch, source, message):
+    (tmp_path / "brought.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(Refusal, match=message):
+        locate(KEY, "brought.make")
