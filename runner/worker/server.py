@@ -1,0 +1,102 @@
+"""The forkserver: an interpreter that has torch loaded, has never touched CUDA, and forks a child on request.
+
+Our own rather than multiprocessing's: several can run side by side, each with its own environment variables; each is
+told sys.path; and both it and its child end when the study's process is killed.
+
+Requests arrive on standard input, one JSON object a line: {"call": "module:function", "argument": text, "log": path}.
+Replies go to standard output: {"pid": n} when the child has started, {"status": n} when it has ended (negative: the
+signal). One child at a time; end of input ends the server and its child.
+"""
+
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import sys
+from typing import Any, NoReturn
+
+from runner.worker.parent_death import end_with
+
+
+def serve(parent: int, modules: list[str]) -> None:
+    """Load the modules, then serve until the input ends."""
+    end_with(parent)
+    requests, replies = os.dup(0), os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)  # what modules print while they load must not look like a reply
+    _preload(modules)
+    gc.freeze()  # the children share these pages as long as nobody counts references on them
+    wakeup, _signal_end = os.pipe()
+    os.set_blocking(_signal_end, False)
+    signal.set_wakeup_fd(_signal_end)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    with os.fdopen(requests, "rb", buffering=0) as incoming:
+        for line in incoming:
+            request = json.loads(line)
+            child = _fork(request, incoming.fileno(), replies)
+            _reply(replies, {"pid": child})
+            _reply(replies, {"status": _wait(child, incoming.fileno(), wakeup)})
+
+
+def _preload(modules: list[str]) -> None:
+    """Import what the trials will need; what cannot be imported will fail in the trial, with its own message."""
+    for name in modules:
+        try:
+            importlib.import_module(name)
+        except Exception as error:
+            print(f"{name} was not loaded beforehand: {error}", file=sys.stderr)
+
+
+def _fork(request: dict[str, Any], requests: int, replies: int) -> int:
+    server = os.getpid()
+    child = os.fork()
+    if child == 0:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.close(requests)
+        os.close(replies)
+        os.setsid()  # a process group of its own: it can be ended with everything that it started
+        run_child(request, server)
+    return child
+
+
+def run_child(request: dict[str, Any], parent: int) -> NoReturn:
+    """Be the child: output into the log, one call, then the end of the process."""
+    status = 1
+    try:
+        end_with(parent)
+        log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        module, function = request["call"].split(":")
+        status = getattr(importlib.import_module(module), function)(request["argument"])
+    finally:
+        _print_exception()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _print_exception() -> None:
+    if sys.exc_info()[0] is not None:
+        sys.excepthook(*sys.exc_info())
+
+
+def _wait(child: int, requests: int, wakeup: int) -> int:
+    """Wait for the child's end; if the input ends first, the study's process is gone: end the child and this one."""
+    while True:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status)
+        ready, _, _ = select.select([requests, wakeup], [], [])
+        if wakeup in ready:
+            os.read(wakeup, 512)
+        elif not os.read(requests, 1):
+            os.killpg(child, signal.SIGKILL)
+            os._exit(1)
+
+
+def _reply(replies: int, message: dict[str, Any]) -> None:
+    os.write(replies, json.dumps(message).encode() + b"\n")

@@ -1,0 +1,101 @@
+"""The training loop. Straight, so that a reader sees what is timed and what is not."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD, AdamW, Optimizer
+from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler
+
+from runner.worker.clock import Clock
+from runner.worker.digest import lanes
+from runner.worker.task import check_outputs, check_targets, objective
+
+AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+@dataclass
+class Trained:
+    """What the loop leaves, all of it still on the device.
+
+    losses: scalars, one a step; data: int64 (2,) lanes of each step's inputs and targets; weights: the same of the
+    weights after steps 1, 2, 4, 8, ...; evaluations: what `evaluate` returned, by step.
+    """
+
+    losses: list[Tensor] = field(default_factory=list)
+    data: list[Tensor] = field(default_factory=list)
+    weights: dict[int, Tensor] = field(default_factory=dict)
+    evaluations: dict[int, Any] = field(default_factory=dict)
+
+
+def make_optimizer(model: nn.Module, train: dict[str, Any]) -> Optimizer:
+    """SGD with momentum, or AdamW, as `train` says."""
+    if train["optimizer"] == "adamw":
+        return AdamW(model.parameters(), lr=train["learning_rate"], weight_decay=train["weight_decay"])
+    return SGD(
+        model.parameters(),
+        lr=train["learning_rate"],
+        momentum=train["momentum"],
+        weight_decay=train["weight_decay"],
+    )
+
+
+def make_schedule(optimizer: Optimizer, train: dict[str, Any], steps: int) -> LRScheduler | None:
+    """A cosine from the learning rate to 0 over all steps, or none."""
+    return CosineAnnealingLR(optimizer, T_max=steps) if train["schedule"] == "cosine" else None
+
+
+def train_model(
+    model: nn.Module,
+    batches: Iterator[tuple[Tensor, Tensor]],
+    config: dict[str, Any],
+    steps: int,
+    classes: int,
+    clock: Clock,
+    evaluate: Callable[[], Any],
+) -> Trained:
+    """Train for `steps` steps; `evaluate` is called every train.evaluate_every of them, outside the timed span."""
+    train, view = config["train"], config["dataset"]["view"]
+    dtype = AUTOCAST.get(config["precision"]["name"])
+    device = next(model.parameters()).device
+    optimizer = make_optimizer(model, train)
+    schedule = make_schedule(optimizer, train, steps)
+    scaler = torch.amp.GradScaler(device.type, enabled=dtype is torch.float16)
+    trained = Trained()
+    for step in range(1, steps + 1):
+        with clock.waiting():
+            inputs, targets = next(batches)
+            inputs = laid_out(inputs, dtype)
+        trained.data.append(lanes([inputs, targets]))
+        if step == 1:
+            check_targets(view, targets, classes)
+        with clock.step(tuple(inputs.shape)):
+            optimizer.zero_grad(set_to_none=True)
+            with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
+                outputs = model(inputs)
+                if step == 1:
+                    check_outputs(view, outputs, targets, classes)
+                loss = objective(view, outputs, targets)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            if schedule:
+                schedule.step()
+        trained.losses.append(loss.detach())  # stays on the device: reading it here would wait for the GPU
+        if step & (step - 1) == 0:
+            trained.weights[step] = lanes(weights(model))
+        if train["evaluate_every"] and step % train["evaluate_every"] == 0 and step < steps:
+            trained.evaluations[step] = evaluate()
+    return trained
+
+
+def laid_out(inputs: Tensor, dtype: torch.dtype | None) -> Tensor:
+    """Images in half precision take channels_last, as their model does; everything else stays as it is."""
+    return inputs.contiguous(memory_format=torch.channels_last) if dtype and inputs.dim() == 4 else inputs
+
+
+def weights(model: nn.Module) -> list[Tensor]:
+    """Everything that training changes: parameters and buffers, in the order of the state dict."""
+    return list(model.state_dict().values())

@@ -1,0 +1,182 @@
+"""The clock, with a host clock and device events whose times are known."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, count, repeat
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runner.worker.clock import LEAST_STEADY_STEPS, Clock, StepTimes
+
+
+class FakeDevice:
+    """A device and a host whose clocks are set by hand; `log` holds what happened, in order."""
+
+    def __init__(self) -> None:
+        self.host_s, self.device_ms, self.events = 0.0, 0.0, count()
+        self.log: list[str] = []
+
+    def now(self) -> float:
+        return self.host_s
+
+    def event(self) -> "FakeEvent":
+        return FakeEvent(self, next(self.events))
+
+
+class FakeEvent:
+    """An event recorded at the device's time of its making."""
+
+    def __init__(self, device: FakeDevice, number: int):
+        self.device, self.number, self.time = device, number, device.device_ms
+        device.log.append(f"record {number}")
+
+    def synchronize(self) -> None:
+        self.device.log.append(f"wait for {self.number}")
+
+    def elapsed_time(self, end: "FakeEvent") -> float:
+        self.device.log.append("read")
+        return end.time - self.time
+
+
+def train(clock: Clock, device: FakeDevice, steps: Iterable[tuple[float, float, float]], shape: Any = (8, 1)) -> None:
+    """Take steps of (wait, enqueue, device time) in milliseconds; `shape` is one or comes one a step."""
+    shapes: Iterator[Any] = repeat(shape) if isinstance(shape, tuple) else iter(shape)
+    for (wait, enqueue, work), one in zip(steps, shapes, strict=False):
+        with clock.waiting():
+            device.host_s += wait / 1000
+        device.host_s += 5  # whatever lies between is not timed
+        with clock.step(one):
+            device.log.append("span begins")
+            device.host_s += enqueue / 1000
+            device.device_ms += work
+            device.log.append("span ends")
+        device.host_s += 7
+        device.device_ms += 11
+
+
+@pytest.fixture
+def device() -> FakeDevice:
+    return FakeDevice()
+
+
+@pytest.fixture
+def clock(device: FakeDevice) -> Clock:
+    """A clock of a device that has events."""
+    return Clock(device.event, device.now)
+
+
+def test_device_time_enqueue_time_and_wait_are_kept_apart(clock: Clock, device: FakeDevice) -> None:
+    train(clock, device, [(1, 2, 30), (4, 5, 60), (7, 8, 90)])
+    times = clock.read()
+    assert times.step_ms == pytest.approx([30, 60, 90])
+    assert times.enqueue_ms == pytest.approx([2, 5, 8])
+    assert times.wait_ms == pytest.approx([1, 4, 7])
+
+
+def test_without_events_a_step_takes_what_the_host_took(device: FakeDevice) -> None:
+    clock = Clock(None, device.now)
+    train(clock, device, [(1, 2, 30), (4, 5, 60)])
+    times = clock.read()
+    assert times.step_ms == pytest.approx([2, 5])
+    assert times.enqueue_ms == pytest.approx([2, 5])
+
+
+def test_nothing_waits_or_is_read_inside_a_span(clock: Clock, device: FakeDevice) -> None:
+    train(clock, device, [(1, 1, 1)] * 5)
+    begins = [index for index, word in enumerate(device.log) if word == "span begins"]
+    ends = [index for index, word in enumerate(device.log) if word == "span ends"]
+    assert [end - begin for begin, end in zip(begins, ends, strict=True)] == [1] * 5
+    assert all(device.log[begin - 1] == f"record {2 * step}" for step, begin in enumerate(begins))
+    assert all(device.log[end + 1] == f"record {2 * step + 1}" for step, end in enumerate(ends))
+    assert "read" not in device.log
+
+
+def test_the_host_runs_at_most_one_step_ahead(clock: Clock, device: FakeDevice) -> None:
+    train(clock, device, [(1, 1, 1)] * 4)
+    waits = [word for word in device.log if word.startswith("wait")]
+    assert waits == ["wait for 0", "wait for 2", "wait for 4"]  # the start of the step before, never its end
+    for step, word in enumerate(waits, start=1):
+        assert device.log[device.log.index(word) + 1] == f"record {2 * step}"
+
+
+def test_reading_waits_for_the_end_of_the_last_step_first(clock: Clock, device: FakeDevice) -> None:
+    train(clock, device, [(1, 1, 1)] * 3)
+    device.log.clear()
+    clock.read()
+    assert device.log == ["wait for 5", "read", "read", "read"]
+
+
+def test_a_step_that_fails_is_not_counted(clock: Clock, device: FakeDevice) -> None:
+    def fail() -> None:
+        with clock.waiting():
+            pass
+        with clock.step((8, 1)):
+            raise ValueError
+
+    train(clock, device, [(1, 1, 1)] * 2)
+    with pytest.raises(ValueError):  # noqa: PT011
+        fail()
+    times = clock.read()
+    assert clock.steps == 2
+    assert {len(times.step_ms), len(times.enqueue_ms), len(times.wait_ms), len(times.shape)} == {2}
+
+
+def test_a_clock_without_steps_reads_as_empty(clock: Clock) -> None:
+    assert clock.steps == len(clock.read().step_ms) == 0
+
+
+def test_shapes_are_counted_in_order_of_appearance(clock: Clock, device: FakeDevice) -> None:
+    shapes = [(8, 3, 32), (8, 3, 16), (8, 3, 32), (8, 3, 64), (8, 3, 16)]
+    train(clock, device, repeat((1, 1, 1)), iter(shapes))
+    assert clock.read().shape.tolist() == [0, 1, 0, 2, 1]
+    assert clock.read().first_of_shape().tolist() == [True, True, False, True, False]
+
+
+SECONDS: dict[str, Any] = {
+    "build_s": 1.0, "train_s": 2.0, "evaluate_s": 3.0, "evaluate_samples_per_s": None
+}  # fmt: skip
+
+
+def times(step_ms: list[float], shape: list[int]) -> StepTimes:
+    """Steps of these times; a tenth of it to enqueue, a hundredth to wait."""
+    values = np.array(step_ms, dtype=np.float64)
+    return StepTimes(values, values / 10, values / 100, np.array(shape))
+
+
+def test_the_steady_figures_are_medians_without_the_first_of_each_shape() -> None:
+    steps = [1000.0, *[10.0] * 4, 500.0, *[10.0] * 3, 40.0, 40.0]
+    speed = times(steps, [0, 0, 0, 0, 0, 1, 1, 1, 1, 0, 0]).speed(32, **SECONDS)
+    assert (speed.steps, speed.first_step_ms, speed.new_shapes_ms) == (11, 1000.0, [500.0])
+    assert (speed.step_ms, speed.enqueue_ms, speed.wait_ms) == (10.0, 1.0, 0.1)
+    assert speed.samples_per_s == 3200.0
+    assert (speed.build_s, speed.train_s, speed.evaluate_s) == (1.0, 2.0, 3.0)
+
+
+@pytest.mark.parametrize("shapes", [1, 2, 5])
+def test_too_few_steady_steps_give_no_figure_and_just_enough_do(shapes: int) -> None:
+    def speed(steady: int) -> Any:
+        shape = [*range(shapes), *[0] * steady]
+        return times([5.0] * len(shape), shape).speed(32, **SECONDS)
+
+    few, enough = speed(LEAST_STEADY_STEPS - 1), speed(LEAST_STEADY_STEPS)
+    assert (few.step_ms, few.enqueue_ms, few.wait_ms, few.samples_per_s) == (None, None, None, None)
+    assert few.first_step_ms == 5.0
+    assert len(few.new_shapes_ms) == shapes - 1
+    assert (enough.step_ms, enough.samples_per_s) == (5.0, 6400.0)
+
+
+def test_a_single_slow_step_does_not_move_the_steady_figure() -> None:
+    values = list(chain([900.0], repeat(10.0, 20), [10_000.0]))
+    assert times(values, [0] * len(values)).speed(1, **SECONDS).step_ms == 10.0
+
+
+def test_real_time_passes(device: FakeDevice) -> None:
+    clock = Clock(None)
+    wait: Callable[[], int] = lambda: sum(range(100_000))  # noqa: E731
+    with clock.waiting():
+        wait()
+    with clock.step((1,)):
+        wait()
+    assert clock.read().step_ms[0] > 0
+    assert clock.read().wait_ms[0] > 0

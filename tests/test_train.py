@@ -1,0 +1,205 @@
+"""The training loop on plain data: it learns, it is repeatable, and looking on does not change it."""
+
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from typing import Any
+
+import pytest
+import torch
+from composed import planted_config
+from planted import Plain, plain_data
+from torch import Tensor, nn
+from torch.optim import SGD, AdamW
+
+from runner.errors import Refusal
+from runner.worker.clock import Clock
+from runner.worker.digest import digest, lanes, text
+from runner.worker.evaluate import evaluate
+from runner.worker.train import AUTOCAST, Trained, make_optimizer, make_schedule, train_model, weights
+
+Batch = tuple[Tensor, Tensor]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Networks this small are only slowed down by threads that wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+class Noisy(nn.Module):
+    """A network with everything that evaluation could disturb: dropout and running statistics."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Sequential(
+            nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout(0.5), nn.Flatten(), nn.Linear(144, 10)
+        )
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(B, 1, 8, 8) -> (B, 10)."""
+        return self.net(inputs)  # type: ignore[no-any-return]
+
+
+def batches(size: int = 8) -> Iterator[Batch]:
+    """The plain data, over and over in the same order."""
+    train, _ = plain_data()
+    items = [train[index] for index in range(128)]
+    while True:
+        for start in range(0, len(items), size):
+            inputs, targets = zip(*items[start : start + size], strict=True)
+            yield torch.stack(inputs), torch.stack(targets)
+
+
+def trained(
+    model: nn.Module, *words: str, steps: int = 12, evaluation: Callable[[], Any] = lambda: None, source: Any = None
+) -> Trained:
+    """Train with these settings, on the plain data unless others are given."""
+    torch.manual_seed(7)
+    config = planted_config("Plain", *words)
+    return train_model(model.train(), source or batches(), config, steps, 10, Clock(None), evaluation)
+
+
+@pytest.fixture
+def model() -> nn.Module:
+    torch.manual_seed(3)
+    return Plain(64)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+def test_the_loss_falls(optimizer: str, model: nn.Module) -> None:
+    words = [f"train.optimizer={optimizer}", "train.learning_rate=0.02"]
+    losses = torch.stack(trained(model, *words, steps=160).losses)
+    assert losses[-16:].mean() < losses[:16].mean() / 2
+
+
+def test_equal_starts_end_in_equal_bits(model: nn.Module) -> None:
+    one, other = deepcopy(model), deepcopy(model)
+    first, second = trained(one), trained(other)
+    assert digest(weights(one)) == digest(weights(other)) != digest(weights(model))
+    assert digest(first.losses) == digest(second.losses)
+
+
+def test_weights_are_kept_after_steps_1_2_4_8(model: nn.Module) -> None:
+    found = trained(deepcopy(model), steps=12)
+    assert list(found.weights) == [1, 2, 4, 8]
+    for step in (1, 2, 4, 8):
+        shorter = deepcopy(model)
+        trained(shorter, steps=step)
+        assert text(found.weights[step]) == text(lanes(weights(shorter)))
+
+
+def test_inputs_and_targets_of_every_step_are_kept(model: nn.Module) -> None:
+    found, source = trained(model, steps=5), batches()
+    assert [text(one) for one in found.data] == [text(lanes(next(source))) for _ in range(5)]
+    assert len({text(one) for one in found.data}) == 5
+
+
+def test_every_step_leaves_one_scalar_loss_without_a_graph(model: nn.Module) -> None:
+    losses = trained(model, steps=5).losses
+    assert [(loss.shape, loss.requires_grad) for loss in losses] == [(torch.Size([]), False)] * 5
+
+
+def evaluating(model: nn.Module) -> Callable[[], Any]:
+    """Evaluate the model as a trial does."""
+    _, test = plain_data()
+    items = [test[index] for index in range(64)]
+    batch = torch.stack([one for one, _ in items]), torch.stack([target for _, target in items])
+    return lambda: evaluate(model, [batch, batch], "image", 10, torch.device("cpu"), None)
+
+
+def test_evaluating_more_often_changes_nothing_that_training_leaves() -> None:
+    torch.manual_seed(3)
+    start, left = Noisy(), []
+    for every in ("null", "1", "5"):
+        model = deepcopy(start)
+        found = trained(model, f"train.evaluate_every={every}", evaluation=evaluating(model))
+        left.append((digest(weights(model)), digest(found.losses)))
+    assert len(set(left)) == 1
+
+
+@pytest.mark.parametrize(
+    ("every", "steps", "at"), [("null", 12, []), ("5", 12, [5, 10]), ("4", 12, [4, 8]), ("1", 3, [1, 2]), ("9", 3, [])]
+)
+def test_evaluations_lie_between_steps_and_the_last_is_left_to_the_caller(
+    every: str, steps: int, at: list[int], model: nn.Module
+) -> None:
+    found = trained(model, f"train.evaluate_every={every}", steps=steps, evaluation=lambda: "seen")
+    assert found.evaluations == dict.fromkeys(at, "seen")
+
+
+@pytest.mark.parametrize("precision", ["default", "fp32", "tf32", "bf16", "fp16"])
+def test_every_precision_trains_on_a_cpu(precision: str) -> None:
+    torch.manual_seed(3)
+    model, seen = Noisy(), []
+    model.net[5].register_forward_hook(lambda *found: seen.append(found[2].dtype))
+    losses = trained(model, f"precision={precision}", "train.learning_rate=0.02", steps=64).losses
+    assert set(seen) == {AUTOCAST.get(precision, torch.float32)}
+    assert {loss.dtype for loss in losses} == {torch.float32}
+    assert {tensor.dtype for tensor in model.parameters()} == {torch.float32}
+    assert torch.stack(losses[-16:]).mean() < torch.stack(losses[:16]).mean()
+
+
+def test_a_cosine_falls_from_the_learning_rate_to_0(model: nn.Module) -> None:
+    train = planted_config("Plain", "train.schedule=cosine", "train.learning_rate=0.5")["train"]
+    optimizer = make_optimizer(model, train)
+    schedule, rates = make_schedule(optimizer, train, 10), []
+    assert schedule is not None
+    for _ in range(10):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule.step()
+    assert rates[0] == 0.5
+    assert rates[5] == pytest.approx(0.25)
+    assert rates == sorted(rates, reverse=True)
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(0, abs=1e-12)
+
+
+def test_the_schedule_is_stepped_with_the_training(model: nn.Module) -> None:
+    one, other = deepcopy(model), deepcopy(model)
+    same, differs = trained(one, steps=8), trained(other, "train.schedule=cosine", steps=8)
+    assert text(same.weights[1]) == text(differs.weights[1])
+    assert text(same.weights[2]) != text(differs.weights[2])
+
+
+def test_there_is_no_schedule_unless_asked_for(model: nn.Module) -> None:
+    train = planted_config("Plain", "train.schedule=constant")["train"]
+    assert make_schedule(make_optimizer(model, train), train, 10) is None
+
+
+def test_an_optimizer_is_what_the_settings_say(model: nn.Module) -> None:
+    words = ["train.learning_rate=0.1", "train.momentum=0.5", "train.weight_decay=0.01"]
+    for name, kind, keys in (
+        ("sgd", SGD, ["lr", "momentum", "weight_decay"]),
+        ("adamw", AdamW, ["lr", "weight_decay"]),
+    ):
+        optimizer = make_optimizer(model, planted_config("Plain", f"train.optimizer={name}", *words)["train"])
+        group, wanted = optimizer.param_groups[0], {"lr": 0.1, "momentum": 0.5, "weight_decay": 0.01}
+        assert type(optimizer) is kind
+        assert {key: group[key] for key in keys} == {key: wanted[key] for key in keys}
+        assert len(group["params"]) == len(list(model.parameters()))
+
+
+def test_targets_that_name_no_class_are_refused_in_the_first_step(model: nn.Module) -> None:
+    with pytest.raises(Refusal, match="the targets run from 10 to 10, but 10 classes"):
+        trained(model, source=iter([(torch.zeros(2, 1, 8, 8), torch.tensor([10, 10]))]))
+
+
+def test_outputs_that_do_not_fit_the_targets_are_refused_in_the_first_step() -> None:
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 7))
+    with pytest.raises(Refusal, match=r"the model gives \(8, 7\), but the 10 classes"):
+        trained(model)
+
+
+def test_data_that_end_too_early_are_an_error(model: nn.Module) -> None:
+    with pytest.raises(StopIteration):
+        trained(model, steps=3, source=iter([next(batches())]))
+
+
+def test_weights_are_parameters_and_buffers_in_order() -> None:
+    model = Noisy()
+    assert [id(tensor.untyped_storage()) for tensor in weights(model)] != []
+    assert [tensor.data_ptr() for tensor in weights(model)] == [one.data_ptr() for one in model.state_dict().values()]
+    assert len(weights(model)) == len(list(model.parameters())) + len(list(model.buffers()))
