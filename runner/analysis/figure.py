@@ -1,0 +1,78 @@
+"""A figure over trials: mean, sample standard deviation and their intervals."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure over the trials of a cell, in the unit of its values; what cannot be computed is None.
+
+    `n` counts the trials that have a value; `sd` is the sample standard deviation (n - 1); `ci95` is Student's
+    interval of the mean, `sd_ci95` the chi-square interval of the standard deviation.
+    """
+
+    n: int
+    mean: float | None = None
+    sd: float | None = None
+    ci95: Interval | None = None
+    sd_ci95: Interval | None = None
+    min: float | None = None
+    max: float | None = None
+
+    @classmethod
+    def of(cls, values: Sequence[float | None]) -> "Figure":
+        """The figure of one value a trial. A missing value leaves only `n`: a mean over the rest would be selected."""
+        known = [float(value) for value in values if value is not None]
+        if not known or len(known) < len(values):
+            return cls(n=len(known))
+        return cls(
+            n=len(known),
+            mean=float(np.mean(known)),
+            sd=sample_sd(known) if len(known) > 1 else None,
+            ci95=mean_interval(known),
+            sd_ci95=sd_interval(known),
+            min=min(known),
+            max=max(known),
+        )
+
+
+def sample_sd(values: Sequence[float]) -> float:
+    """The sample standard deviation (n - 1) of at least two values, exactly 0 for equal ones."""
+    return float(np.std(values, ddof=1)) if np.ptp(values) else 0.0
+
+
+def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval | None:
+    """Student's t interval of a mean, None below two values."""
+    if len(values) < 2:
+        return None
+    mean, error = float(np.mean(values)), sample_sd(values) / float(np.sqrt(len(values)))
+    if error == 0:
+        return mean, mean
+    low, high = stats.t.interval(level, len(values) - 1, loc=mean, scale=error)
+    return float(low), float(high)
+
+
+def sd_interval(values: Sequence[float], level: float = 0.95) -> Interval | None:
+    """The chi-square interval of a standard deviation of normal values, None below two values."""
+    if len(values) < 2:
+        return None
+    freedom, sd = len(values) - 1, sample_sd(values)
+    small, large = stats.chi2.interval(level, freedom)
+    return sd * float(np.sqrt(freedom / large)), sd * float(np.sqrt(freedom / small))
+
+
+def welch_interval(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> Interval | None:
+    """Welch's interval of mean(first) - mean(second), unequal variances; None below two values on either side."""
+    if min(len(first), len(second)) < 2:
+        return None
+    if np.ptp(first) == 0 and np.ptp(second) == 0:
+        difference = float(first[0] - second[0])
+        return difference, difference
+    interval = stats.ttest_ind(first, second, equal_var=False).confidence_interval(level)
+    return float(interval.low), float(interval.high)

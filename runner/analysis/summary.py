@@ -1,0 +1,169 @@
+"""The summary of a study: the statistics of every cell and what follows, as summary.json holds them."""
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from runner.analysis.divergence import Divergence, divergence
+from runner.analysis.environment import INSTANCE, Environment
+from runner.analysis.figure import Figure
+from runner.analysis.flags import flag_mismatches
+from runner.analysis.ratio import MARGIN, compare, self_ratio
+from runner.analysis.recommendation import Candidate, recommend
+from runner.analysis.sample import Sample, samples_of
+from runner.analysis.speed import SpeedFigures, speed_figures
+from runner.analysis.variance import Pairwise, disagreement, weight_distance
+from runner.mode import mode_text
+from runner.record import Record
+from runner.study import Study
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class CellSummary:
+    """Everything computed about one cell in one environment, over its finished trials."""
+
+    sample: Sample
+    speed: SpeedFigures
+    divergence: Divergence
+    disagreement: Pairwise | None
+    weight_l2: Pairwise | None
+    metrics: dict[str, Figure]
+
+
+def summarise(study: Study) -> dict[str, Any]:
+    """The summary of a study (schema 1). Raises StudyError naming a damaged file."""
+    samples = samples_of(study)
+    families: dict[str, list[Sample]] = {}
+    for sample in samples:
+        families.setdefault(sample.baseline, []).append(sample)
+    summaries = [_cell_summary(study, sample, families[sample.baseline]) for sample in samples]
+    recommendations = _recommendations(summaries)
+    return {
+        "schema": SCHEMA,
+        "study": study.asked()["id"],
+        "margin": MARGIN,
+        "environments": _environments(samples),
+        "cells": [_cell(summary) for summary in summaries],
+        "recommendation": _one_answer(recommendations),
+        "recommendations": recommendations,
+    }
+
+
+def _cell_summary(study: Study, sample: Sample, family: list[Sample]) -> CellSummary:
+    finished = sample.finished
+    series = [one for one in (study.series(record) for record in finished) if one is not None]
+    return CellSummary(
+        sample=sample,
+        speed=_speed(sample, family),
+        divergence=divergence(finished, series),
+        disagreement=disagreement(series),
+        weight_l2=weight_distance(series),
+        metrics=_metrics(finished),
+    )
+
+
+def _speed(sample: Sample, family: list[Sample]) -> SpeedFigures:
+    comparisons = {one.cell.id for one in family} - {sample.baseline}
+    if sample.cell.id == sample.baseline:
+        return speed_figures(sample, sample, self_ratio(sample, 1 - 0.05 / max(len(comparisons), 1)))
+    here = (one for one in family if one.environment == sample.environment)
+    baseline = next((one for one in here if one.cell.id == sample.baseline), None)
+    return speed_figures(sample, baseline, compare(sample, baseline, len(comparisons)))
+
+
+def _metrics(finished: list[Record]) -> dict[str, Figure]:
+    names = dict.fromkeys(name for record in finished for name in record.metrics)
+    return {name: Figure.of([record.metrics.get(name) for record in finished]) for name in names}
+
+
+def _environments(samples: list[Sample]) -> list[dict[str, Any]]:
+    """Each environment with its finished trials and the instances (hosts, GPUs, revisions) met in it."""
+    environments: dict[str, Environment] = {}
+    finished: dict[str, list[Record]] = {}
+    for sample in samples:
+        if sample.environment:
+            environments[sample.environment.id] = sample.environment
+            finished.setdefault(sample.environment.id, []).extend(sample.finished)
+    return [
+        {"id": name, "trials": len(finished[name]), **_instances(finished[name]), **environment.values}
+        for name, environment in environments.items()
+    ]
+
+
+def _instances(records: list[Record]) -> dict[str, list[str]]:
+    found = {key: {record.environment.get(key) for record in records} - {None} for key in INSTANCE}
+    return {f"{key}s": sorted(map(str, values)) for key, values in found.items()}
+
+
+def _cell(summary: CellSummary) -> dict[str, Any]:
+    sample, speed = summary.sample, asdict(summary.speed)
+    outcomes = Counter(record.outcome for record in sample.records)
+    return {
+        "cell": sample.cell.id,
+        "label": sample.label,
+        "config": sample.cell.config,
+        "environment": sample.environment.id if sample.environment else None,
+        "n": outcomes["finished"],
+        "failed": outcomes["failed"] + outcomes["timed_out"] + outcomes["interrupted"],
+        "diverged": outcomes["diverged"],
+        "unfinished": [
+            {"trial": record.number, "outcome": record.outcome, "reason": record.reason} for record in sample.unfinished
+        ],
+        "flag_mismatch": flag_mismatches(sample.records),
+        "reproducibility": _reproducibility(summary),
+        "speed": speed,
+        "metrics": {name: asdict(figure) for name, figure in summary.metrics.items()},
+    }
+
+
+def _reproducibility(summary: CellSummary) -> dict[str, Any]:
+    found = summary.divergence
+    churn, distance = summary.disagreement, summary.weight_l2
+    return asdict(found) | {
+        "bound_95": found.bound_95,
+        "bound_95_new_start": found.bound_95_new_start,
+        "first_diverging_step": found.first_diverging_step,
+        "sentence": found.sentence,
+        "disagreement": churn.mean if churn else None,
+        "disagreement_ci95": churn.ci95 if churn else None,
+        "weight_l2": distance.mean if distance else None,
+        "weight_l2_ci95": distance.ci95 if distance else None,
+    }
+
+
+def _recommendations(summaries: list[CellSummary]) -> list[dict[str, Any]]:
+    """One answer for each set of cells that differ in nothing but the mode and share an environment."""
+    groups: dict[tuple[str, str | None], list[CellSummary]] = {}
+    for summary in summaries:
+        environment = summary.sample.environment
+        key = summary.sample.baseline, environment.id if environment else None
+        groups.setdefault(key, []).append(summary)
+    return [{"settings": _settings(group[0].sample), **recommend(_candidates(group))} for group in groups.values()]
+
+
+def _settings(sample: Sample) -> str:
+    return sample.label.removeprefix(mode_text(sample.cell.config["cudnn"])).removeprefix(", ")
+
+
+def _candidates(group: list[CellSummary]) -> list[Candidate]:
+    return [
+        Candidate(
+            cell=one.sample.cell.id,
+            label=one.sample.label,
+            ratio=one.speed.ratio_to_baseline,
+            break_even_steps=one.speed.break_even_steps,
+            bitwise=one.divergence.verdict == "bitwise",
+            trials=one.divergence.trials,
+        )
+        for one in group
+    ]
+
+
+def _one_answer(recommendations: list[dict[str, Any]]) -> dict[str, Any]:
+    answers = [{name: found[name] for name in ("fastest", "reproducible", "balanced")} for found in recommendations]
+    if all(answer == answers[0] for answer in answers[1:]):
+        return answers[0]
+    several = {"undecided": f"there are {len(answers)} settings, each with its own answer: see recommendations"}
+    return {"fastest": several, "reproducible": several, "balanced": several}

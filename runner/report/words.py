@@ -1,0 +1,111 @@
+"""What a report says about one cell, in words. Takes the cells of summary.json, knows no statistics."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from runner.report.number import NONE, number, percent
+
+
+def ratio_words(cell: dict[str, Any], margin: float) -> str:
+    """The ratio to the baseline with its interval and verdict, and what it lacks."""
+    ratio = cell["speed"]["ratio_to_baseline"]
+    value = ratio["value"]
+    if value is None:
+        return f"{NONE} {ratio['why'] or 'no steady step time'}"
+    if ratio["baseline"]:
+        return "1, the baseline" + (", inert" if ratio["verdict"] == "inert" else "")
+    interval = "[{:.3f}, {:.3f}]".format(*ratio["ci95"]) if ratio["ci95"] else "no interval"
+    unpaired = "" if ratio["paired"] else ", unpaired"
+    return f"{value:.3f} {interval}{unpaired}, {_verdict_words(ratio, margin)}"
+
+
+def _verdict_words(ratio: dict[str, Any], margin: float) -> str:
+    value = ratio["value"]
+    change = f"{percent(abs(1 - value))} {'faster' if value < 1 else 'slower'}"
+    if ratio["verdict"] == "equivalent":
+        return f"equivalent within {percent(margin)}: {change}"
+    if ratio["verdict"] == "undecided":
+        return f"undecided{_settling(ratio)}"
+    return "inert" if ratio["verdict"] == "inert" else change
+
+
+def _settling(ratio: dict[str, Any]) -> str:
+    if not ratio["rounds"]:
+        return f": {ratio['why']}" if ratio["why"] and ratio["paired"] else ""
+    low, high = ratio["rounds"]
+    if low is None:
+        return ": more than 1000 rounds would settle it"
+    upper = "more than 1000" if high is None else str(high)
+    rounds = upper if low == high else f"{low} to {upper}"
+    return f": {rounds} rounds in all would settle it"
+
+
+def verdict_words(cell: dict[str, Any]) -> str:
+    """The reproducibility verdict, never "bitwise" without n of n."""
+    found = cell["reproducibility"]
+    n = found["trials"]
+    return {
+        "bitwise": f"bitwise, {n} of {n}",
+        "metric-only": f"weights bitwise equal, evaluation metrics differ (weights equal in {n} of {n})",
+        "loss-only": f"weights bitwise equal, the logged training loss differs (weights equal in {n} of {n})",
+        "differs": f"weights differ, {found['unique_weights']} different of {n}",
+        "single": "one trial, nothing to compare",
+        None: "no finished trial",
+    }[found["verdict"]]
+
+
+def bound_words(cell: dict[str, Any]) -> str:
+    """How many processes from how many interpreters, and what n equal of n say about a further one."""
+    found = cell["reproducibility"]
+    n, m = found["trials"], found["interpreters"]
+    counted = f"{n} {_plural(n, 'process', 'processes')} from {m} {_plural(m, 'interpreter', 'interpreters')}"
+    if found["bound_95"] is None:
+        return counted
+    further = f"the chance that a further one differs is below {100 * found['bound_95']:.0f} % at 95 %"
+    if m == n:
+        return f"{counted}; {further}, a new start of Python included"
+    start = found["bound_95_new_start"]
+    bound = "one is not enough for a claim" if start is None else f"below {100 * start:.0f} %"
+    return f"{counted}; {further}; for a new start of Python interpreters count, not processes: {bound}"
+
+
+def spread_words(cell: dict[str, Any], metric: str | None) -> list[str]:
+    """How far the trials end up from each other: churn, weights, the sd of the metric with its interval."""
+    found, figure = cell["reproducibility"], cell["metrics"].get(metric)
+    words = []
+    if found["disagreement"]:
+        churn = _interval(found["disagreement_ci95"], percent)
+        words.append(f"two trials disagree on {percent(found['disagreement'])} of the predictions{churn}")
+    if found["weight_l2"]:
+        words.append(f"weights lie {number(found['weight_l2'])} apart{_interval(found['weight_l2_ci95'], number)}")
+    if figure and figure["sd"]:
+        words.append(f"sd of {metric} {number(figure['sd'])}{_interval(figure['sd_ci95'], number)}")
+    return words
+
+
+def _interval(ends: Sequence[float] | None, written: Callable[[float], str]) -> str:
+    return f" [{written(ends[0])}, {written(ends[1])}]" if ends else ""
+
+
+def cell_notes(cell: dict[str, Any], cuda: bool) -> list[str]:
+    """What a reader must know before using a cell's figures."""
+    speed, notes = cell["speed"], list(cell["flag_mismatch"])
+    if cell["n"] and speed["step_ms"] is None:
+        notes.append(f"too few steps for a steady figure ({speed['steps'] or 0} a trial)")
+    if cuda and speed["host_bound"]:
+        notes.append(
+            f"the step is bound by the host: handing it over takes {number(speed['enqueue_ms'])} ms of "
+            f"{number(speed['step_ms']['mean'])} ms, so that the flags cannot matter and small differences are noise"
+        )
+    holes = [f"{name} in {figure['n']} of {cell['n']}" for name, figure in cell["metrics"].items() if _hole(figure)]
+    if holes:
+        notes.append(f"no mean over a hole: finite {', '.join(holes)} trials")
+    return notes
+
+
+def _hole(figure: dict[str, Any]) -> bool:
+    return figure["mean"] is None
+
+
+def _plural(count: int, one: str, many: str) -> str:
+    return one if count == 1 else many

@@ -1,0 +1,143 @@
+"""The report: its words, its files byte for byte, its command."""
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from factory import CPU, Plant, four_modes, make_cell, make_study
+
+from runner.jsonfile import read_json
+from runner.report import write_report
+from runner.report.number import NONE, memory, number, number_and_sd, percent
+from runner.study import record_file
+
+ROOT = Path(__file__).parent.parent
+
+
+def files(study):
+    return [path.read_bytes() for path in (study.summary_json, study.summary_csv, study.report_markdown)]
+
+
+def report_of(study):
+    write_report(study)
+    return study.report_markdown.read_text()
+
+
+def command(*arguments):
+    return subprocess.run([sys.executable, "-m", "runner.report", *arguments], cwd=ROOT, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.80312, "0.803"), (35.71, "35.7"), (1234.5, "1234"), (0.0, "0.00"), (None, NONE)]
+)
+def test_number(value, text):
+    assert number(value) == text
+
+
+def test_numbers_follow_their_precision():
+    assert number_and_sd(35.714, 0.214, (35.448, 35.98)) == "35.71 (sd 0.21) [35.45, 35.98]"
+    assert number_and_sd(0.91234, 0.00041, None) == "0.91234 (sd 0.00041)"
+    assert number_and_sd(35.714, None, None) == "35.7"
+    assert number_and_sd(0.9, 0.0, (0.9, 0.9)) == "0.900 (sd 0)"
+    assert [percent(share) for share in (0.02, 0.0152, 0.197, 1.2)] == ["2 %", "1.5 %", "20 %", "120 %"]
+    assert [memory(size) for size in (2_300_000_000, 812_000_000)] == ["2.30 GB", "812 MB"]
+
+
+def test_report_of_the_usual_study(tmp_path):
+    text = report_of(four_modes(tmp_path / "study"))
+    assert text.startswith("# resnet on digits, precision fp32, NVIDIA H200\n")
+    assert "- fastest: benchmark (F,T) (least step time" in text
+    assert "| 1, the baseline |" in text
+    assert "20 % faster" in text
+    assert "| 5 of 5 | weights differ, 5 different of 5 |" in text
+    assert "| 1 of 5 | bitwise, 5 of 5 |" in text
+    assert "first loss difference at step 3, weights equal after step 2, differ after step 4" in text
+    assert "5 processes from 1 interpreter; the chance that a further one differs is below 53 % at 95 %" in text
+    assert "two trials disagree on 3 % of the predictions [" in text
+    assert "driver" not in text
+
+
+def test_rebuilding_gives_the_same_bytes(tmp_path):
+    study = four_modes(tmp_path / "study")
+    write_report(study)
+    first = files(study)
+    for path in (study.summary_json, study.summary_csv, study.report_markdown):
+        path.unlink()
+    write_report(study)
+    assert files(study) == first
+
+
+def test_csv_has_a_row_a_cell(tmp_path):
+    study = four_modes(tmp_path / "study")
+    write_report(study)
+    rows = list(csv.DictReader(study.summary_csv.read_text().splitlines()))
+    assert [row["label"] for row in rows][:2] == ["default (F,F)", "benchmark (F,T)"]
+    interval = read_json(study.summary_json, 1)["cells"][1]["speed"]["ratio_to_baseline"]["ci95"]
+    assert [float(rows[1][f"speed.ratio_to_baseline.ci95.{end}"]) for end in ("low", "high")] == interval
+
+
+def test_loss_only_and_metric_only_are_told_in_words(tmp_path):
+    plants = [(make_cell(), Plant(loss_step=4)), (make_cell("benchmark"), Plant(evaluation=True))]
+    text = report_of(make_study(tmp_path / "study", plants))
+    assert "weights bitwise equal, the logged training loss differs (weights equal in 5 of 5)" in text
+    assert "weights bitwise equal, evaluation metrics differ (weights equal in 5 of 5)" in text
+
+
+def test_equivalence_is_printed_with_its_figure(tmp_path):
+    plants = [(make_cell(), Plant(noise=0.0001)), (make_cell("benchmark"), Plant(ratio=0.985, noise=0.0001))]
+    assert "equivalent within 2 %: 1.5 % faster" in report_of(make_study(tmp_path / "study", plants))
+
+
+def test_undecided_says_how_many_rounds(tmp_path):
+    plants = [(make_cell(), Plant(noise=0.05)), (make_cell("benchmark"), Plant(noise=0.05))]
+    text = report_of(make_study(tmp_path / "study", plants))
+    assert "undecided: " in text
+    assert "rounds in all would settle it" in text
+
+
+def test_cpu_is_not_ranked(tmp_path):
+    text = report_of(four_modes(tmp_path / "study", environment=lambda cell, number: CPU))
+    assert "- no ranking: the flags cannot act here: no CUDA in use\n" in text
+    assert "fastest" not in text
+    assert "CPU X" in text.splitlines()[0]
+
+
+def test_doubts_and_failures_are_shown(tmp_path):
+    plants = [
+        (make_cell(), Plant(steady=False, flags_after={"benchmark": True})),
+        (make_cell("benchmark"), Plant(enqueue_share=0.99, outcomes={1: "timed_out"})),
+    ]
+    text = report_of(make_study(tmp_path / "study", plants))
+    assert "too few steps for a steady figure (16 a trial)" in text
+    assert "read back as True after training" in text
+    assert "bound by the host" in text
+    assert "benchmark (F,T), trial 1: timed_out, planted: timed_out" in text
+
+
+def test_interpreters_are_counted(tmp_path):
+    plants = [(make_cell(), Plant())]
+    new = make_study(tmp_path / "new", plants, interpreter=str)
+    assert "5 processes from 5 interpreters" in report_of(new)
+    two = make_study(tmp_path / "two", plants, interpreter=lambda number: str(number % 3))
+    assert "interpreters count, not processes: below 78 %" in report_of(two)
+
+
+def test_command_rebuilds_and_prints_the_table(tmp_path):
+    study = four_modes(tmp_path / "study", rounds=2)
+    done = command(str(study.folder))
+    assert done.returncode == 0, done.stderr
+    assert "benchmark (F,T)" in done.stdout
+    assert study.report_markdown.is_file()
+
+
+def test_command_says_in_one_line_what_is_wrong(tmp_path):
+    study = four_modes(tmp_path / "study", rounds=1)
+    path = record_file(study.trial_folder(study.cells()[0].id, 0))
+    path.write_text("{")
+    for folder, named in ((tmp_path / "none", "none"), (study.folder, str(path))):
+        done = command(str(folder))
+        assert done.returncode == 2
+        assert named in done.stderr
+        assert len(done.stderr.splitlines()) == 1

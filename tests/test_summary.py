@@ -1,0 +1,143 @@
+"""The summary of whole study folders with planted results."""
+
+import json
+
+import pytest
+from factory import CPU, GPU, Plant, four_modes, make_cell, make_study
+
+from runner.analysis.summary import summarise
+from runner.errors import StudyError
+from runner.jsonfile import plain
+from runner.study import record_file
+
+CELL_KEYS = {"cell", "label", "config", "n", "failed", "diverged", "reproducibility", "speed", "metrics"}
+SPEED_KEYS = {
+    "step_ms", "samples_per_s", "first_step_ms", "autotune_s", "break_even_steps", "peak_memory_bytes",
+    "ratio_to_baseline",
+}  # fmt: skip
+REPRODUCIBILITY_KEYS = {
+    "verdict", "unique_weights", "bound_95", "first_diverging_step", "disagreement", "weight_l2",
+}  # fmt: skip
+
+
+def by_label(summary):
+    return {cell["label"]: cell for cell in summary["cells"]}
+
+
+def test_the_usual_study(tmp_path):
+    summary = summarise(four_modes(tmp_path / "study"))
+    cells = by_label(summary)
+    assert list(cells) == [
+        "default (F,F)", "benchmark (F,T)", "deterministic (T,F)", "deterministic_benchmark (T,T)"
+    ]  # fmt: skip
+    verdicts = [cell["speed"]["ratio_to_baseline"]["verdict"] for cell in cells.values()]
+    assert verdicts == ["equivalent", "faster", "slower", "faster"]
+    assert [cell["reproducibility"]["verdict"] for cell in cells.values()] == ["differs", "differs"] + ["bitwise"] * 2
+    assert cells["benchmark (F,T)"]["speed"]["autotune_s"] == pytest.approx(2.0)
+    assert cells["benchmark (F,T)"]["speed"]["break_even_steps"] == pytest.approx(250, rel=0.05)
+    assert summary["recommendation"]["fastest"]["label"] == "benchmark (F,T)"
+    assert summary["recommendation"]["reproducible"]["label"] == "deterministic_benchmark (T,T)"
+    assert "undecided" in summary["recommendation"]["balanced"]
+
+
+def test_schema_is_the_promised_one_and_json(tmp_path):
+    summary = summarise(four_modes(tmp_path / "study", rounds=2))
+    assert {"schema", "study", "environments", "cells", "recommendation"} <= set(summary)
+    for cell in summary["cells"]:
+        assert set(cell) >= CELL_KEYS
+        assert set(cell["speed"]) >= SPEED_KEYS
+        assert set(cell["reproducibility"]) >= REPRODUCIBILITY_KEYS
+        assert {"n", "mean", "sd", "ci95", "min", "max"} <= set(cell["metrics"]["accuracy"])
+    json.dumps(plain(summary), allow_nan=False)
+
+
+def test_outcomes_are_counted_apart_and_holes_stay_holes(tmp_path):
+    outcomes = {0: "failed", 1: "timed_out", 2: "interrupted", 3: "diverged"}
+    plant = Plant(outcomes=outcomes, metrics={5: {"accuracy": None}})
+    cell = summarise(make_study(tmp_path / "study", [(make_cell(), plant)], rounds=7))["cells"][0]
+    assert (cell["n"], cell["failed"], cell["diverged"]) == (3, 3, 1)
+    assert cell["metrics"]["accuracy"]["mean"] is None
+    assert cell["metrics"]["accuracy"]["n"] == 2
+    assert [trial["trial"] for trial in cell["unfinished"]] == [0, 1, 2, 3]
+
+
+def test_a_cell_without_a_finished_trial_is_no_error(tmp_path):
+    plants = [(make_cell(), Plant()), (make_cell("benchmark"), Plant(outcomes=dict.fromkeys(range(5), "failed")))]
+    summary = summarise(make_study(tmp_path / "study", plants))
+    cell = summary["cells"][1]
+    assert (cell["n"], cell["speed"]["step_ms"], cell["reproducibility"]["verdict"]) == (0, None, None)
+    assert "undecided" in summary["recommendation"]["fastest"]
+
+
+def test_a_study_without_records_is_no_error(tmp_path):
+    summary = summarise(make_study(tmp_path / "study", [(make_cell(), Plant())], rounds=0))
+    assert summary["environments"] == []
+    assert "none" in summary["recommendation"]["fastest"]["undecided"]
+
+
+def test_environments_are_never_pooled(tmp_path):
+    def moved(cell, number):
+        return GPU | {"driver": "580" if number < 3 else "590"}
+
+    plants = [(make_cell(), Plant()), (make_cell("benchmark"), Plant(ratio=0.8))]
+    summary = summarise(make_study(tmp_path / "study", plants, environment=moved))
+    assert [environment["trials"] for environment in summary["environments"]] == [6, 4]
+    assert [cell["n"] for cell in summary["cells"]] == [3, 2, 3, 2]
+    assert summary["cells"][1]["label"] == "default (F,F), driver=590"
+    assert [cell["speed"]["ratio_to_baseline"]["pairs"] for cell in summary["cells"][2:]] == [3, 2]
+    assert "2 settings" in summary["recommendation"]["fastest"]["undecided"]
+
+
+def test_another_gpu_of_the_same_kind_is_pooled_but_not_paired(tmp_path):
+    def spread(cell, number):
+        return GPU | {"gpu_uuid": f"GPU-{cell.config['cudnn']['benchmark']}"}
+
+    plants = [(make_cell(), Plant()), (make_cell("benchmark"), Plant(ratio=0.8))]
+    summary = summarise(make_study(tmp_path / "study", plants, environment=spread))
+    ratio = summary["cells"][1]["speed"]["ratio_to_baseline"]
+    assert (ratio["paired"], ratio["verdict"], ratio["pairs"]) == (False, "faster", 0)
+    assert len(summary["environments"]) == 1
+
+
+def test_baseline_has_the_same_other_settings(tmp_path):
+    unet = {"model": {"name": "unet"}}
+    plants = [
+        (make_cell(), Plant()),
+        (make_cell("benchmark"), Plant(ratio=0.8)),
+        (make_cell(**unet), Plant(ratio=3.0)),
+        (make_cell("benchmark", **unet), Plant(ratio=3.6)),
+    ]
+    summary = summarise(make_study(tmp_path / "study", plants))
+    values = [cell["speed"]["ratio_to_baseline"]["value"] for cell in summary["cells"]]
+    assert values == pytest.approx([1.0, 0.8, 1.0, 1.2], rel=0.01)
+    levels = {cell["speed"]["ratio_to_baseline"]["level"] for cell in summary["cells"]}
+    assert levels == {0.95}
+    assert [one["settings"] for one in summary["recommendations"]] == ["model=resnet", "model=unet"]
+
+
+def test_inert_studies_rank_nothing(tmp_path):
+    summary = summarise(four_modes(tmp_path / "study", environment=lambda cell, number: CPU))
+    assert {cell["speed"]["ratio_to_baseline"]["verdict"] for cell in summary["cells"]} == {"inert"}
+    assert all(cell["speed"]["autotune_s"] is None for cell in summary["cells"])
+    undecided = {"undecided": "the flags cannot act here: no CUDA in use"}
+    assert summary["recommendation"] == {"fastest": undecided, "reproducible": undecided, "balanced": undecided}
+
+
+def test_ties_are_said(tmp_path):
+    plants = [(make_cell(), Plant(noise=0.01)), (make_cell("benchmark"), Plant(noise=0.01))]
+    answer = summarise(make_study(tmp_path / "study", plants))["recommendation"]["fastest"]
+    assert "default (F,F)" in answer["undecided"]
+    assert "benchmark (F,T)" in answer["undecided"]
+
+
+def test_four_trials_are_too_few_to_call_reproducible(tmp_path):
+    answer = summarise(four_modes(tmp_path / "study", rounds=4))["recommendation"]["reproducible"]
+    assert answer == {"undecided": "needs at least 5 finished trials a cell"}
+
+
+def test_a_damaged_record_is_named(tmp_path):
+    study = four_modes(tmp_path / "study", rounds=1)
+    path = record_file(study.trial_folder(study.cells()[0].id, 0))
+    path.write_text('{"schema": 1, "cell"')
+    with pytest.raises(StudyError, match=path.name):
+        summarise(study)
