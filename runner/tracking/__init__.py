@@ -1,0 +1,19 @@
+"""MLflow as a derived view of a study folder: a run for the study, below it one for each cell, then for each trial.
+
+Importing this package imports MLflow; only the study's own process does so, and only when tracking is on. Everything
+sent is found again by its tags, so that sending twice changes nothing. MLflow has no unique runs: at most one process
+may send a study at a time.
+"""
+
+import os
+
+# A measurement should not be reported to anybody, nor wait for a network: before MLflow is imported.
+os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")  # that a store was created is no news
+
+from runner.tracking.runs import StudyRuns, open_study
+from runner.tracking.store import check
+from runner.tracking.summary import send_summary
+from runner.tracking.trial import send_trial
+
+__all__ = ["StudyRuns", "check", "open_study", "send_summary", "send_trial"]

@@ -1,0 +1,103 @@
+"""The summary's figures on the runs of the cells, its headline on the run of the study."""
+
+import math
+import time
+from typing import Any
+
+from runner.cell import flatten
+from runner.record import Record
+from runner.study import Study
+from runner.tracking.description import description, recommended, verdict
+from runner.tracking.names import clean, params
+from runner.tracking.runs import CellRun, Points, StudyRuns, end, send, set_tags
+
+
+def send_summary(runs: StudyRuns, study: Study, summary: dict[str, Any]) -> None:
+    """Show a summary (schema 1) and end the runs of the study and of its cells.
+
+    A run is FINISHED if every trial below it was complete, else FAILED. After more rounds the figures that changed
+    are sent again. A param stays what it was first: MLflow does not change any.
+    """
+    records = study.records()
+    for place in runs.cells.values():
+        own = [record for record in records if record.cell == place.cell.id]
+        found = [one for one in summary["cells"] if one["cell"] == place.cell.id]
+        _send_cell(runs, place, found)
+        end(runs.client, place.run, _status(own), own)
+    for parent in dict.fromkeys(place.parent for place in runs.cells.values()):
+        below = [place.cell.id for place in runs.cells.values() if place.parent == parent]
+        shown = [one for one in summary["cells"] if one["cell"] in below]
+        _send_study(runs, parent, study, {**summary, "cells": shown})
+        own = [record for record in records if record.cell in below]
+        end(runs.client, parent, _status(own), own)
+
+
+def _status(records: list[Record]) -> str:
+    return "FINISHED" if records and all(record.complete for record in records) else "FAILED"
+
+
+def _send_cell(runs: StudyRuns, place: CellRun, found: list[dict[str, Any]]) -> None:
+    """Figures of different environments are never pooled: those of a further one have its id before their names."""
+    figures: dict[str, float] = {}
+    for index, one in enumerate(found):
+        prefix = f"environment-{one.get('environment')}/" if index else ""
+        figures |= {f"{prefix}{name}": value for name, value in cell_figures(one).items()}
+    _send_changed(runs, place.run, figures, flatten(place.cell.config))
+    if found:
+        set_tags(runs.client, place.run, _cell_tags(found[0]))
+    runs.client.log_dict(place.run, place.cell.config, "cell.json")
+
+
+def _cell_tags(cell: dict[str, Any]) -> dict[str, str]:
+    ratio = cell["speed"]["ratio_to_baseline"]
+    tags = {
+        "verdict": verdict(cell),
+        "speed_verdict": "baseline" if ratio.get("baseline") else ratio["verdict"],
+        "break_even": cell["speed"]["break_even_steps"],
+        "environment": cell.get("environment"),
+    }
+    return {key: "unknown" if value is None else str(value) for key, value in tags.items()}
+
+
+def _send_study(runs: StudyRuns, run: str, study: Study, summary: dict[str, Any]) -> None:
+    counts = {"trials_finished": "n", "trials_failed": "failed", "trials_diverged": "diverged"}
+    totals = {name: float(sum(cell[key] for cell in summary["cells"])) for name, key in counts.items()}
+    _send_changed(runs, run, totals, flatten(study.asked()))
+    set_tags(runs.client, run, recommended(summary) | {"mlflow.note.content": description(summary)})
+    for path in (study.summary_json, study.summary_csv, study.report_markdown):
+        if path.is_file():
+            runs.client.log_artifact(run, str(path))
+
+
+def _send_changed(runs: StudyRuns, run: str, figures: dict[str, float], settings: dict[str, Any]) -> None:
+    known = runs.client.get_run(run).data
+    points: Points = {(name, 0): value for name, value in figures.items() if known.metrics.get(clean(name)) != value}
+    new = {key: value for key, value in params(settings).items() if key not in known.params}
+    send(runs.client, run, round(time.time() * 1000), points, new)
+
+
+def cell_figures(cell: dict[str, Any]) -> dict[str, float]:
+    """The figures of one cell of a summary with units in their names, as the compare page shows them.
+
+    Trials are counts, `..._ms` milliseconds, `..._s` seconds; `ratio_to_default` is step time over step time; an
+    interval gives `..._low_95` and `..._high_95`; evaluation metrics stand under test/.
+    """
+    counts = {"trials_finished": cell["n"], "trials_failed": cell["failed"], "trials_diverged": cell["diverged"]}
+    speed = {key.replace("ratio_to_baseline", "ratio_to_default"): value for key, value in cell["speed"].items()}
+    repeats = {"trials_compared" if key == "trials" else key: value for key, value in cell["reproducibility"].items()}
+    return _figures(counts) | _figures(speed) | _figures(repeats) | _figures(cell["metrics"], "test/")
+
+
+def _figures(values: dict[str, Any], prefix: str = "") -> dict[str, float]:
+    """Nested figures under names joined with an underscore; what is no finite number is left out."""
+    figures: dict[str, float] = {}
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict):
+            figures |= _figures(value, f"{name}_")
+        elif key.endswith("ci95") and value:
+            stem = name.removesuffix("ci95")
+            figures |= _figures({f"{stem}low_95": value[0], f"{stem}high_95": value[1]})
+        elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            figures[name.removesuffix("_value")] = float(value)
+    return figures

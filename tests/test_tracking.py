@@ -1,0 +1,167 @@
+"""A study in MLflow: what is there, under which names, and that sending again changes nothing."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factory import GPU, STEPS, Plant, four_modes, make_cell, make_record, make_series, make_study
+from mlflow.tracking import MlflowClient
+from tracked import all_runs, find, new_store, put, upload
+
+from runner import tracking
+from runner.analysis.summary import summarise
+from runner.study import Study
+from runner.tracking.summary import cell_figures
+
+ROUNDS = 2
+
+
+def state(client: MlflowClient) -> Any:
+    """Everything that sending again could change."""
+    runs = {run.info.run_id: run for run in all_runs(client)}
+    history = {
+        (name, key): [(point.step, point.value) for point in client.get_metric_history(name, key)]
+        for name, run in runs.items()
+        for key in run.data.metrics
+    }
+    facts = {name: (vars(run.info), run.data.params, run.data.tags) for name, run in runs.items()}
+    return facts, history
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    return new_store(tmp_path / "store")
+
+
+@pytest.fixture
+def four(tmp_path: Path) -> Study:
+    return four_modes(tmp_path / "four", ROUNDS)
+
+
+def test_a_study_is_one_run_above_a_run_a_cell_above_a_run_a_trial(uri: str, four: Study) -> None:
+    runs = upload(uri, four)
+    shown = all_runs(runs.client)
+    assert len(shown) == 1 + 4 + 4 * ROUNDS
+    assert {run.info.status for run in shown} == {"FINISHED"}
+    (top,) = [run for run in shown if "mlflow.parentRunId" not in run.data.tags]
+    assert top.info.run_name == "mode varied over 4 cells (four)"
+    for place in runs.cells.values():
+        own = [run for run in shown if run.data.tags.get("mlflow.parentRunId") == place.run]
+        assert len(own) == ROUNDS
+        assert runs.client.get_run(place.run).data.tags["mlflow.parentRunId"] == top.info.run_id
+    assert runs.client.get_experiment(top.info.experiment_id).name == "resnet on digits"
+
+
+def test_one_search_string_finds_a_trial(uri: str, four: Study) -> None:
+    client = upload(uri, four).client
+    assert len(find(client, "tags.study = 'four' and tags.mode = 'benchmark' and tags.level = 'trial'")) == ROUNDS
+    cell = four.cells()[2].id
+    (run,) = find(client, f"tags.study = 'four' and tags.cell = '{cell}' and tags.trial = '1'")
+    assert run.info.run_name == "deterministic (T,F) #1"
+    assert run.data.tags["outcome"] == "finished"
+    assert run.info.end_time - run.info.start_time == 60_000
+
+
+def test_a_cell_answers_the_question_on_the_compare_page(uri: str, four: Study) -> None:
+    runs = upload(uri, four)
+    found = summarise(four)["cells"]
+    assert len(found) == 4
+    for cell in found:
+        run = runs.client.get_run(runs.cells[cell["cell"]].run)
+        shown, speed = run.data.metrics, cell["speed"]
+        assert shown["step_ms_mean"] == speed["step_ms"]["mean"]
+        assert shown["step_ms_sd"] == speed["step_ms"]["sd"]
+        assert shown["ratio_to_default"] == speed["ratio_to_baseline"]["value"]
+        low, high = speed["ratio_to_baseline"]["ci95"]
+        assert (shown["ratio_to_default_low_95"], shown["ratio_to_default_high_95"]) == (low, high)
+        assert shown["peak_memory_bytes"] == speed["peak_memory_bytes"]
+        assert shown["unique_weights"] == cell["reproducibility"]["unique_weights"]
+        assert shown["test/accuracy_mean"] == cell["metrics"]["accuracy"]["mean"]
+        assert shown["trials_finished"] == ROUNDS
+    tags = {run.info.run_name: run.data.tags for run in find(runs.client, "tags.level = 'cell'")}
+    assert tags["deterministic (T,F)"]["verdict"] == f"bitwise, {ROUNDS} of {ROUNDS}"
+    assert tags["benchmark (F,T)"]["verdict"] == "differs"
+    assert tags["default (F,F)"]["speed_verdict"] == "baseline"
+
+
+def test_the_study_carries_headline_and_files(uri: str, four: Study, tmp_path: Path) -> None:
+    four.summary_json.write_text("{}")
+    four.report_markdown.write_text("# report")
+    client = upload(uri, four).client
+    (run,) = find(client, "tags.level = 'study'")
+    assert run.data.tags["recommended_reproducible"].startswith("undecided: ")
+    assert "| deterministic (T,F) | 2 of 2 finished |" in run.data.tags["mlflow.note.content"]
+    assert run.data.params["rounds"] == str(ROUNDS)
+    assert [item.path for item in client.list_artifacts(run.info.run_id)] == ["report.md", "summary.json"]
+    assert run.info.artifact_uri.startswith((tmp_path / "store" / "mlartifacts").as_uri())
+
+
+def test_sending_again_changes_nothing(uri: str, four: Study) -> None:
+    client = upload(uri, four).client
+    before = state(client)
+    upload(uri, four)
+    assert state(client) == before
+
+
+def test_more_rounds_are_added_to_the_same_runs(uri: str, four: Study) -> None:
+    runs = upload(uri, four)
+    for cell in four.cells():
+        put(four, make_record(cell, ROUNDS), make_series(ROUNDS))
+    assert upload(uri, four).cells == runs.cells
+    assert len(all_runs(runs.client)) == 1 + 4 + 4 * (ROUNDS + 1)
+
+
+def test_an_upload_that_broke_off_is_completed_without_doubled_points(uri: str, four: Study, monkeypatch: Any) -> None:
+    def broken(*_: Any) -> None:
+        raise ConnectionError
+
+    runs, record = tracking.open_study(uri, four), four.records()[0]
+    with monkeypatch.context() as patch:
+        patch.setattr("runner.tracking.trial.end", broken)
+        with pytest.raises(ConnectionError):
+            tracking.send_trial(runs, four, record)
+    tracking.send_trial(runs, four, record)
+    (run,) = find(runs.client, "tags.level = 'trial'")
+    assert run.info.status == "FINISHED"
+    assert len(runs.client.get_metric_history(run.info.run_id, "train/step_ms")) == STEPS
+
+
+def test_the_environment_of_the_shell_has_no_influence(uri: str, four: Study, monkeypatch: Any) -> None:
+    monkeypatch.setenv("MLFLOW_RUN_ID", "0" * 32)
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "elsewhere")
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "0")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    client = upload(uri, four).client
+    assert {experiment.name for experiment in client.search_experiments()} == {"Default", "resnet on digits"}
+    assert len(find(client, "tags.study = 'four'")) == 13
+    assert client.search_runs(["0"]) == []
+
+
+def test_two_models_stand_in_two_experiments_unless_one_is_named(uri: str, tmp_path: Path) -> None:
+    cells = [make_cell(), make_cell(model={"name": "custom", "_target_": "mine.Net"})]
+    study = make_study(tmp_path / "study", [(cell, Plant()) for cell in cells], rounds=1)
+    client = upload(uri, study).client
+    shown = {experiment.name for experiment in client.search_experiments()}
+    assert shown == {"Default", "resnet on digits", "mine.Net on digits"}
+    assert len(all_runs(client)) == 2 + 2 + 2
+    runs = tracking.open_study(uri, study, "mine")
+    assert len({place.parent for place in runs.cells.values()}) == 1
+
+
+def test_figures_of_two_environments_stand_apart(uri: str, tmp_path: Path) -> None:
+    other = GPU | {"gpu_name": "another"}
+    plants = [(make_cell(), Plant())]
+    study = make_study(tmp_path / "study", plants, 3, lambda cell, number: other if number == 2 else GPU)
+    runs = upload(uri, study)
+    first, second = summarise(study)["cells"]
+    shown = runs.client.get_run(runs.cells[first["cell"]].run).data.metrics
+    assert shown["trials_finished"] == 2
+    assert shown[f"environment-{second['environment']}/trials_finished"] == 1
+
+
+def test_figures_of_a_cell_leave_out_what_is_unknown() -> None:
+    ratio = {"value": None, "ci95": None, "verdict": "inert"}
+    cell = {"n": 1, "failed": 0, "diverged": 0, "reproducibility": {"verdict": "single"}, "metrics": {}}
+    speed = {"step_ms": None, "host_bound": True, "wait_ms": math.nan, "ratio_to_baseline": ratio}
+    assert cell_figures({**cell, "speed": speed}) == {"trials_finished": 1, "trials_failed": 0, "trials_diverged": 0}
