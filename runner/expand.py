@@ -1,0 +1,95 @@
+"""From the command line to the cells of a study: what Hydra's sweep words mean, and which cells are asked for."""
+
+import itertools
+import json
+import re
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.object_type import ObjectType
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from omegaconf import DictConfig, OmegaConf
+
+from runner import schema
+from runner.cell import Cell, flatten
+from runner.errors import ConfigError
+from runner.schema import Settings
+
+
+@dataclass(frozen=True)
+class Job:
+    """A cell as Hydra composes it: the overrides that lead to it, and its settings."""
+
+    overrides: tuple[str, ...]
+    settings: Settings
+
+    @property
+    def cell(self) -> Cell:
+        """The cell that the settings describe."""
+        return Cell(schema.cell_config(self.settings))
+
+
+def expand(arguments: list[str], config: DictConfig, loader: ConfigLoader) -> list[Job]:
+    """Every combination of what the command line sweeps over, each composed and validated once.
+
+    Raises ConfigError for a key given twice, a pattern that matches nothing, and whatever the schema refuses;
+    Hydra's own errors pass.
+    """
+    overrides = OverridesParser.create(config_loader=loader).parse_overrides(arguments)
+    keys = [str(item.get_key_element()) for item in overrides]
+    for item in overrides:
+        if keys.count(item.get_key_element()) > 1:
+            raise ConfigError(item.key_or_group, _said(item), "is given more than once; give it once")
+    jobs = []
+    for words in itertools.product(*(_choices(item, loader) for item in overrides)):
+        composed = loader.load_sweep_config(master_config=config, sweep_overrides=list(words))
+        own = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
+        jobs.append(Job(words, schema.load(own)))
+    return jobs
+
+
+def _choices(item: Override, loader: ConfigLoader) -> list[str]:
+    key = item.get_key_element()
+    if not item.is_sweep_override():
+        return [f"{key}={item.get_value_element_as_str()}"]
+    if not item.is_discrete_sweep():
+        raise ConfigError(item.key_or_group, _said(item), "list the values: a,b or range(1,5)")
+    found = [f"{key}={value}" for value in item.sweep_string_iterator()]
+    if not found:
+        there = loader.get_group_options(item.key_or_group, results_filter=ObjectType.CONFIG)
+        options = f"; there are {', '.join(there)}" if there else ""
+        raise ConfigError(item.key_or_group, _said(item), f"matches nothing{options}")
+    return found
+
+
+def _said(item: Override) -> str:
+    """The value as it was typed."""
+    return (item.input_line or "").partition("=")[2]
+
+
+def distinct(jobs: list[Job]) -> None:
+    """Refuse a study in which a cell is asked for twice: its trials would count double. Raises ConfigError."""
+    seen: dict[str, Job] = {}
+    for job in jobs:
+        first = seen.setdefault(job.cell.id, job)
+        if first is not job:
+            words = " ".join(job.overrides) or "(no overrides)"
+            same = " ".join(first.overrides) or "(no overrides)"
+            raise ConfigError("cells", words, f"is the same cell as {same}; ask for each cell once")
+
+
+def assignments(before: Settings, after: Settings) -> list[str]:
+    """The overrides that turn one's composed config into the other's: what was left open and has been decided."""
+    old, new = flatten(asdict(before)), flatten(asdict(after))
+    return [assignment(key, value) for key, value in new.items() if old[key] != value]
+
+
+def assignment(key: str, value: Any) -> str:
+    """An override of Hydra's grammar; text is quoted, so that no path or name can be read as grammar."""
+    if isinstance(value, str):
+        # Hydra reads a backslash as itself unless a quote follows: only there it has to be doubled.
+        text = re.sub(r'(\\*)("|\Z)', lambda found: found[1] * 2 + found[2].replace('"', '\\"'), value)
+        return f'{key}="{text}"'
+    return f"{key}={json.dumps(value)}"

@@ -1,0 +1,182 @@
+"""The settings as types: every key of conf/ with its type, its bounds and the combinations that make sense.
+
+A DictConfig comes in, frozen dataclasses go out; after this module no DictConfig travels.
+"""
+
+import math
+import re
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, TypeVar
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
+
+from runner.errors import ConfigError
+from runner.schema_groups import (
+    DATASETS,
+    MODELS,
+    TASKS,
+    Cudnn,
+    Determinism,
+    Place,
+    Precision,
+    Seeds,
+    Tracking,
+    Train,
+    allowed,
+)
+
+Group = TypeVar("Group")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that one job was asked to do, typed and checked.
+
+    `trials` and `device` may still be open (None, "auto"): the machine decides them, see runner.workload.
+    """
+
+    cudnn: Cudnn
+    model: Any
+    dataset: Any
+    precision: Precision
+    determinism: Determinism
+    seeds: Seeds
+    train: Train
+    tracking: Tracking
+    trial: Place
+    study: str
+    device: str
+    isolation: str = field(metadata=allowed("forkserver", "spawn"))
+    threads: int | None = field(metadata={"least": 1})
+    trials: int | None = field(metadata={"least": 1})
+    timeout: float | None = field(metadata={"least": 0.001})
+
+
+GROUPS: dict[str, Any] = {
+    "cudnn": Cudnn,
+    "precision": Precision,
+    "determinism": Determinism,
+    "seeds": Seeds,
+    "train": Train,
+    "tracking": Tracking,
+    "trial": Place,
+}
+
+# Only where, when or how often: two jobs that differ in nothing else ask for the same cell.
+NOT_IN_CELL = ("tracking", "trial", "study", "trials", "timeout")
+
+
+@dataclass(frozen=True)
+class _Scalars:
+    study: str
+    device: str
+    isolation: str
+    threads: int | None = None
+    trials: int | None = None
+    timeout: float | None = None
+
+
+def load(config: DictConfig) -> Settings:
+    """Turn a composed config into settings. Raises ConfigError naming the key, the value and what is allowed."""
+    try:
+        given = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        raise ConfigError(error.full_key or "config", "???", str(error).splitlines()[0]) from error
+    assert isinstance(given, dict)
+    values: dict[str, Any] = {str(key): value for key, value in given.items()}
+    for key in (*GROUPS, "model", "dataset"):
+        if key not in values:
+            raise ConfigError(key, "(deleted)", "is needed; leave it in")
+    groups = {key: _typed(group, values.pop(key), f"{key}.") for key, group in GROUPS.items()}
+    groups["model"] = _family("model", values.pop("model"), MODELS)
+    groups["dataset"] = _family("dataset", values.pop("dataset"), DATASETS)
+    settings = Settings(**groups, **asdict(_typed(_Scalars, values, "")))
+    for key in ("cudnn", "model", "dataset", "precision", "determinism", "seeds", "train", "tracking", "trial"):
+        _check_bounds(getattr(settings, key), f"{key}.")
+    _check_bounds(settings, "")
+    if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", settings.device):
+        raise ConfigError("device", settings.device, "choose one of auto, cpu, mps, cuda, cuda:0, cuda:1, ...")
+    _check_pairs(settings)
+    return settings
+
+
+def _family(key: str, values: Any, families: dict[str, Any]) -> Any:
+    name = values.get("name") if isinstance(values, dict) else values
+    if name not in families:
+        raise ConfigError(f"{key}.name", name, f"choose one of {', '.join(families)}")
+    return _typed(families[name], values, f"{key}.")
+
+
+def _typed(group: type[Group], values: Any, prefix: str) -> Group:
+    if not isinstance(values, dict):
+        raise ConfigError(prefix.rstrip("."), values, f"a group with the keys {_names(group)} is needed")
+    node = OmegaConf.structured(group)
+    OmegaConf.set_readonly(node, False)  # frozen classes come read-only; filling them once is what this is for
+    try:
+        result = OmegaConf.to_object(OmegaConf.merge(node, values))
+    except ConfigKeyError as error:
+        raise ConfigError(f"{prefix}{error.full_key}", "...", f"no such key; there are {_names(group)}") from error
+    except OmegaConfBaseException as error:
+        key = error.full_key or ""
+        value = values.get(key.split("[")[0])
+        raise ConfigError(f"{prefix}{key}", value, str(error).splitlines()[0]) from error
+    for item in fields(group):  # type: ignore[arg-type]
+        if item.type is bool and type(values.get(item.name)) is int and values[item.name] not in (0, 1):
+            raise ConfigError(f"{prefix}{item.name}", values[item.name], "must be true or false")
+    return result  # type: ignore[return-value]
+
+
+def _names(group: Any) -> str:
+    return ", ".join(item.name for item in fields(group))
+
+
+def _check_bounds(group: Any, prefix: str) -> None:
+    for item in fields(group):
+        value, bounds = getattr(group, item.name), item.metadata
+        if value is None:
+            continue
+        for one in value if isinstance(value, list) else [value]:
+            if "one_of" in bounds and one not in bounds["one_of"]:
+                choices = ", ".join(str(choice) for choice in bounds["one_of"])
+                raise ConfigError(f"{prefix}{item.name}", one, f"choose one of {choices}")
+            if isinstance(one, float) and not math.isfinite(one):
+                raise ConfigError(f"{prefix}{item.name}", one, "must be a finite number")
+            if "least" in bounds and one < bounds["least"]:
+                raise ConfigError(f"{prefix}{item.name}", one, f"must be at least {bounds['least']}")
+            if "below" in bounds and one >= bounds["below"]:
+                raise ConfigError(f"{prefix}{item.name}", one, f"must be below {bounds['below']}")
+
+
+def _check_pairs(settings: Settings) -> None:
+    """Refuse combinations of which each part is right: what a model needs, a data set may not have."""
+    task_views = TASKS[settings.model.name]
+    view, offered = settings.dataset.view, settings.dataset.VIEWS
+    if view is not None and view not in offered:
+        raise ConfigError("dataset.view", view, f"dataset={settings.dataset.name} offers {', '.join(offered)}")
+    if not set(task_views) & set([view] if view else offered):
+        raise ConfigError(
+            "model",
+            settings.model.name,
+            f"needs data with the view {' or '.join(task_views)}, "
+            f"but dataset={settings.dataset.name} offers {view or ', '.join(offered)}",
+        )
+    if getattr(settings.model, "bidirectional", False) and view_of(settings) == "next":
+        raise ConfigError("model.bidirectional", True, "would read the characters it must predict; set it to false")
+    if settings.train.steps is not None and settings.train.epochs is not None:
+        raise ConfigError("train.epochs", settings.train.epochs, "train.steps is given too; set one of them to null")
+
+
+def view_of(settings: Settings) -> str:
+    """The view of the data that the model works on: the one asked for, else the first that both know."""
+    if settings.dataset.view is not None:
+        return str(settings.dataset.view)
+    return next(view for view in TASKS[settings.model.name] if view in settings.dataset.VIEWS)
+
+
+def cell_config(settings: Settings) -> dict[str, Any]:
+    """The settings of a cell as plain values: without what only says where, when or how often."""
+    config = {key: value for key, value in asdict(settings).items() if key not in NOT_IN_CELL}
+    config["device"] = settings.device.split(":")[0]
+    config["dataset"]["view"] = view_of(settings)
+    return config

@@ -1,0 +1,277 @@
+"""The groups of conf/ as frozen dataclasses: one class a group, or one a family where a group has families.
+
+Bounds stand in a field's metadata: `one_of`, `least`, `below`. A value of None means that the machine or the data
+decide.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+
+def allowed(*choices: Any) -> dict[str, Any]:
+    """Metadata of a field that takes one of these values."""
+    return {"one_of": choices}
+
+
+LEAST_1 = {"least": 1}
+LEAST_0 = {"least": 0}
+
+# What the data look like to a model: see runner/data/__init__.py for shapes.
+VIEWS = ("image", "mask", "sequence", "next", "forecast")
+
+
+@dataclass(frozen=True)
+class Cudnn:
+    """The switches of torch.backends.cudnn; the first two are the mode."""
+
+    deterministic: bool
+    benchmark: bool
+    enabled: bool = True
+    benchmark_limit: int = field(default=10, metadata=LEAST_0)
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What arithmetic is done in: PyTorch's own switches, IEEE fp32, TF32, or autocast to bf16 or fp16."""
+
+    name: str = field(metadata=allowed("default", "fp32", "tf32", "bf16", "fp16"))
+
+
+@dataclass(frozen=True)
+class Determinism:
+    """What is asked of PyTorch beyond the two flags.
+
+    `workspace` is CUBLAS_WORKSPACE_CONFIG, None leaves the variable as it is; `fill_memory` is
+    torch.utils.deterministic.fill_uninitialized_memory, which acts under strict algorithms only.
+    """
+
+    algorithms: bool = False
+    warn_only: bool = False
+    fill_memory: bool = True
+    workspace: str | None = field(default=None, metadata=allowed(":4096:8", ":16:8"))
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """The base seed, and the streams of randomness that change from trial to trial."""
+
+    base: int = field(default=0, metadata=LEAST_0)
+    vary: list[str] = field(default_factory=list, metadata=allowed("init", "order", "augment", "dropout"))
+
+
+@dataclass(frozen=True)
+class Train:
+    """How long and how. Of `steps` and `epochs` one is given or both are None (the machine decides).
+
+    `evaluate_every` counts steps; None evaluates at the end only.
+    """
+
+    steps: int | None = field(default=None, metadata=LEAST_1)
+    epochs: int | None = field(default=None, metadata=LEAST_1)
+    batch_size: int | None = field(default=None, metadata=LEAST_1)
+    optimizer: str = field(default="adamw", metadata=allowed("adamw", "sgd"))
+    learning_rate: float = field(default=0.003, metadata={"least": 0.0})
+    momentum: float = field(default=0.9, metadata={"least": 0.0, "below": 1.0})
+    weight_decay: float = field(default=5e-4, metadata={"least": 0.0})
+    schedule: str = field(default="constant", metadata=allowed("constant", "cosine"))
+    evaluate_every: int | None = field(default=None, metadata=LEAST_1)
+    compile: str = field(default="off", metadata=allowed("off", "default", "max-autotune"))
+
+
+@dataclass(frozen=True)
+class Tracking:
+    """Where the study is shown besides its folder: MLflow at `uri`, or nowhere.
+
+    `experiment` is MLflow's; None names it after model and data set.
+    """
+
+    name: str = field(metadata=allowed("local", "server", "off"))
+    uri: str | None = None
+    experiment: str | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which trial of its cell a job is; the sweeper sets it."""
+
+    number: int = field(default=0, metadata=LEAST_0)
+    position: int = field(default=0, metadata=LEAST_0)
+
+
+@dataclass(frozen=True)
+class Resnet:
+    """torchvision's ResNet; `cifar_stem` is a 3x3 convolution without pooling."""
+
+    name: str
+    depth: int = field(metadata=allowed(10, 18, 34, 50, 101))
+    cifar_stem: bool
+
+
+@dataclass(frozen=True)
+class Unet:
+    """Ronneberger's U-Net with `width` channels in its first level and `depth` down-samplings."""
+
+    name: str
+    width: int = field(metadata=LEAST_1)
+    depth: int = field(metadata=LEAST_1)
+    upsampling: str = field(metadata=allowed("transposed", "bilinear"))
+
+
+@dataclass(frozen=True)
+class Lstm:
+    """A recurrent network."""
+
+    name: str
+    cell: str = field(metadata=allowed("lstm", "gru", "rnn"))
+    layers: int = field(metadata=LEAST_1)
+    hidden_size: int = field(metadata=LEAST_1)
+    bidirectional: bool
+    dropout: float = field(metadata={"least": 0.0, "below": 1.0})
+
+
+@dataclass(frozen=True)
+class CustomModel:
+    """A user's own: `_target_` is called with `args` and returns an nn.Module."""
+
+    name: str
+    _target_: str
+    args: dict[str, Any] = field(default_factory=dict)
+
+
+MODELS: dict[str, Any] = {"resnet": Resnet, "unet": Unet, "lstm": Lstm, "custom": CustomModel}
+TASKS = {"resnet": ("image",), "unet": ("mask",), "lstm": ("sequence", "next", "forecast"), "custom": VIEWS}
+
+
+@dataclass(frozen=True)
+class _Dataset:
+    """What every data set has.
+
+    `view` None takes the one that the model needs. `resident` None keeps data of at most 1 GiB on the training device
+    and streams others through a DataLoader with `workers` processes.
+    """
+
+    VIEWS: ClassVar[tuple[str, ...]] = VIEWS
+
+    name: str
+    view: str | None = field(default=None, metadata=allowed(*VIEWS))
+    resident: bool | None = None
+    workers: int = field(default=0, metadata=LEAST_0)
+
+
+@dataclass(frozen=True)
+class Digits(_Dataset):
+    """scikit-learn's 1,797 handwritten digits, 8x8; `size` enlarges images and masks to size x size pixels."""
+
+    VIEWS: ClassVar[tuple[str, ...]] = ("image", "mask", "sequence")
+
+    size: int | None = field(default=None, metadata={"least": 8})
+
+
+@dataclass(frozen=True)
+class Synthetic(_Dataset):
+    """Random data of any shape, the same in every process.
+
+    Images and masks are `channels` x `size` x `size`, or take each of `sizes` in turn, a batch each; sequences have
+    `length` (or each of `lengths`) steps of `channels` features, characters come from `classes` symbols.
+    """
+
+    items: int = field(default=1024, metadata=LEAST_1)
+    test_items: int = field(default=256, metadata=LEAST_1)
+    channels: int = field(default=3, metadata=LEAST_1)
+    classes: int = field(default=10, metadata={"least": 2})
+    size: int = field(default=32, metadata=LEAST_1)
+    sizes: list[int] = field(default_factory=list, metadata=LEAST_1)
+    length: int = field(default=32, metadata=LEAST_1)
+    lengths: list[int] = field(default_factory=list, metadata=LEAST_1)
+
+
+@dataclass(frozen=True)
+class Torchvision(_Dataset):
+    """One of torchvision's data sets under `root`; `download` fetches it when it is not there.
+
+    `augment` pads by 4 pixels, crops back at random and flips at random.
+    """
+
+    VIEWS: ClassVar[tuple[str, ...]] = ("image",)
+
+    root: str = "data"
+    download: bool = False
+    augment: bool = False
+
+
+@dataclass(frozen=True)
+class ImageFolder(_Dataset):
+    """A folder train/CLASS/*.png|jpg and test/CLASS/*, or CLASS/* alone: then every fifth image is for testing.
+
+    `size` resizes to size x size pixels; None needs images of one size.
+    """
+
+    VIEWS: ClassVar[tuple[str, ...]] = ("image",)
+
+    root: str = "???"
+    size: int | None = field(default=None, metadata=LEAST_1)
+    augment: bool = False
+
+
+@dataclass(frozen=True)
+class MaskFolder(_Dataset):
+    """A folder with images/NAME and masks/NAME of equal size; every fifth pair is for testing.
+
+    Distinct grey values in the masks are the classes, in rising order. `size` cuts every image into squares of
+    size x size pixels; None takes images whole.
+    """
+
+    VIEWS: ClassVar[tuple[str, ...]] = ("mask",)
+
+    root: str = "???"
+    size: int | None = field(default=None, metadata=LEAST_1)
+    augment: bool = False
+
+
+@dataclass(frozen=True)
+class Text(_Dataset):
+    """The characters of one text file in pieces of `length`; the last tenth is for testing."""
+
+    VIEWS: ClassVar[tuple[str, ...]] = ("next",)
+
+    path: str = "???"
+    length: int = field(default=128, metadata=LEAST_1)
+
+
+@dataclass(frozen=True)
+class NumberSeries(_Dataset):
+    """The numeric columns of a CSV file, standardised; windows of `length` rows predict the next row.
+
+    The last fifth of the rows is for testing. `columns` selects columns by name; empty takes every numeric one.
+    """
+
+    VIEWS: ClassVar[tuple[str, ...]] = ("forecast",)
+
+    path: str = "???"
+    columns: list[str] = field(default_factory=list)
+    length: int = field(default=32, metadata=LEAST_1)
+
+
+@dataclass(frozen=True)
+class CustomDataset(_Dataset):
+    """A user's own: `_target_` is called with `args` and returns the training and the test set, map-style.
+
+    Items are (input, target) as `view` says; `classes` is the number of classes, symbols or predicted values.
+    """
+
+    _target_: str = "???"
+    args: dict[str, Any] = field(default_factory=dict)
+    classes: int = field(default=2, metadata=LEAST_1)
+
+
+TORCHVISION = ("mnist", "fashion_mnist", "cifar10", "cifar100")
+DATASETS: dict[str, Any] = {
+    "digits": Digits,
+    "synthetic": Synthetic,
+    **dict.fromkeys(TORCHVISION, Torchvision),
+    "image_folder": ImageFolder,
+    "mask_folder": MaskFolder,
+    "text": Text,
+    "series": NumberSeries,
+    "custom": CustomDataset,
+}

@@ -1,0 +1,161 @@
+"""The study, from the command line to the exit code. Everything that concerns a whole study happens here, in order."""
+
+import os
+import sys
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hydra.core.config_loader import ConfigLoader
+from hydra.errors import HydraException
+from hydra.plugins.launcher import Launcher
+from omegaconf import DictConfig, open_dict
+from omegaconf.errors import OmegaConfBaseException
+
+from runner import __version__, isolate
+from runner.dataset_files import check_files
+from runner.errors import ConfigError, Refusal, StudyError
+from runner.expand import Job, assignments, distinct, expand
+from runner.machine import Machine, inspect, physical_cores
+from runner.progress import Progress
+from runner.record import Record
+from runner.report import write_report
+from runner.report.terminal import show
+from runner.rounds import launch
+from runner.schema import Settings, cell_config
+from runner.study import Study
+from runner.workload import device_of, settled
+
+FAILED, REFUSED, INTERRUPTED = 1, 2, 130
+
+
+def fix_folders(config: DictConfig) -> None:
+    """Make the study's folder, and Hydra's within it, absolute and the same for every job of this invocation."""
+    folder = Path(str(config.study)).absolute()
+    start = f"{datetime.now():%Y-%m-%d_%H-%M-%S}_{os.getpid()}"
+    with open_dict(config):
+        config.study = str(folder)
+        config.hydra.sweep.dir = str(Study(folder).hydra_folder(start))
+
+
+def sweep(arguments: list[str], config: DictConfig, loader: ConfigLoader, launcher: Launcher) -> None:
+    """Do a study. Ends the process with a code other than 0 if anything failed or was refused."""
+    try:
+        code = _sweep(arguments, config, loader, launcher)
+    except (ConfigError, Refusal, StudyError, HydraException, OmegaConfBaseException) as error:
+        cause = f"\n{error.__cause__}" if isinstance(error, HydraException) and error.__cause__ else ""
+        print(f"error: {error}{cause}", file=sys.stderr)
+        code = REFUSED
+    if code:
+        sys.exit(code)
+
+
+def _sweep(arguments: list[str], config: DictConfig, loader: ConfigLoader, launcher: Launcher) -> int:
+    jobs = settle(expand(arguments, config, loader), os.getcwd())
+    settings, rounds = jobs[0].settings, jobs[0].settings.trials
+    assert rounds is not None  # settled
+    study = Study.create(Path(str(config.study)), _asked(rounds), [job.cell for job in jobs])
+    progress = Progress(study, len(jobs), rounds)
+    uri, interrupted = _uri(settings), False
+    try:
+        for records in launch(study, jobs, rounds, launcher, str(config.hydra.sweep.dir)):
+            progress.show(records)
+            _end_if_refused(study, records)
+            uri = _shown(uri, settings, study, records)
+    except KeyboardInterrupt:
+        interrupted = True
+    summary = write_report(study)
+    uri = _shown(uri, settings, study, [], summary)
+    show(summary)
+    failed = progress.close(uri)
+    return INTERRUPTED if interrupted else FAILED if failed else 0
+
+
+def settle(asked: list[Job], working_folder: str) -> list[Job]:
+    """The door's second half: what needs files, the machine or the tracking store. Raises ConfigError.
+
+    The forkserver loads torch meanwhile, and MLflow is loaded while that goes on; nothing is created before all cells
+    have passed.
+    """
+    distinct(asked)
+    for job in asked:
+        check_files(asdict(job.settings.dataset))
+    cores = physical_cores()
+    first = settled(asked[0].settings, "cpu", cores)
+    server = isolate.server(cell_config(first), working_folder)
+    tracked = asked[0].settings.tracking.name != "off"
+    if tracked:
+        import runner.tracking  # noqa: F401
+    machine = inspect(server)
+    jobs = [_settled(job, machine, cores) for job in asked]
+    distinct(jobs)
+    if tracked:
+        _check_tracking(jobs)
+    return jobs
+
+
+def _settled(job: Job, machine: Machine, cores: int) -> Job:
+    settings = settled(job.settings, device_of(job.settings.device, machine.cuda), cores)
+    return Job((*job.overrides, *assignments(job.settings, settings)), settings)
+
+
+def _check_tracking(jobs: list[Job]) -> None:
+    from runner.tracking import check
+
+    uri, experiment = _uri(jobs[0].settings), jobs[0].settings.tracking.experiment
+    assert uri is not None
+    check(uri, [job.cell for job in jobs], experiment)
+
+
+def _uri(settings: Settings) -> str | None:
+    if settings.tracking.name == "off":
+        return None
+    return settings.tracking.uri or f"sqlite:///{Path('mlflow.db').absolute()}"
+
+
+def _asked(rounds: int) -> dict[str, Any]:
+    return {
+        "rounds": rounds,
+        "version": __version__,
+        "command": ["python", "-m", "runner", *sys.argv[1:]],
+        "folder": os.getcwd(),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _end_if_refused(study: Study, records: list[Record]) -> None:
+    """What only a child could find impossible is as impossible in the next round."""
+    for record in records:
+        if record.refused and record.number == 0:
+            folder = study.trial_folder(record.cell, record.number)
+            raise Refusal(f"{record.reason}\nThe study ends with its first round; the log is in {folder}")
+
+
+def _shown(
+    uri: str | None, settings: Settings, study: Study, records: list[Record], summary: dict[str, Any] | None = None
+) -> str | None:
+    """Show trials, and at the end the summary, in MLflow. Returns the address, None from the first failure on."""
+    if uri is None:
+        return None
+    from runner import tracking
+
+    try:
+        runs = _runs(uri, study, settings.tracking.experiment)
+        for record in records:
+            tracking.send_trial(runs, study, record)
+        if summary:
+            tracking.send_summary(runs, study, summary)
+    except Exception as error:  # MLflow's, the database's or the network's: no outage may cost a trial
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        print(f"MLflow at {uri} does not take the study ({reason}); everything is in {study.folder}", file=sys.stderr)
+        return None
+    return uri
+
+
+@cache
+def _runs(uri: str, study: Study, experiment: str | None) -> Any:
+    from runner.tracking import open_study
+
+    return open_study(uri, study, experiment)

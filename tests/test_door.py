@@ -1,0 +1,91 @@
+"""Bad input is refused before any trial starts and before any MLflow run exists: one message, exit code not 0."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import call
+
+from runner.study import Study
+
+REFUSED = [
+    (["cudnn=fast"], ["cudnn/fast", "default", "deterministic_benchmark"]),
+    (["nonsense=1"], ["nonsense"]),
+    (["+nonsense=1"], ["nonsense", "no such key", "trials"]),
+    (["train.nonsense=1"], ["nonsense"]),
+    (["+train.nonsense=1"], ["train.nonsense", "no such key", "batch_size"]),
+    (["cudnn.deterministic=maybe"], ["cudnn.deterministic", "maybe", "bool"]),
+    (["cudnn.deterministic=2"], ["cudnn.deterministic", "2", "true or false"]),
+    (["train.steps=many"], ["train.steps", "many", "Integer"]),
+    (["trials=0"], ["trials", "0", "at least 1"]),
+    (["trials=-3"], ["trials", "-3", "at least 1"]),
+    (["trials=2,3"], ["trials"]),
+    (["cudnn=glob(nope*)"], ["cudnn", "matches nothing", "default"]),
+    (["trials=range(0)"], ["trials", "matches nothing"]),
+    (["cudnn=default,default"], ["cudnn=default", "same cell"]),
+    (["cudnn=glob(*)", "cudnn=default"], ["cudnn", "more than once"]),
+    (["cudnn=default,deterministic", "cudnn.deterministic=false"], ["same cell"]),
+    (["dataset.size=null,8", "device=cpu"], ["same cell"]),
+    (["model=lstm", "dataset=cifar10"], ["model=lstm", "sequence", "cifar10", "image"]),
+    (["model=resnet", "dataset.view=mask"], ["resnet", "image", "mask"]),
+    (["dataset=cifar10", "dataset.view=mask"], ["dataset.view=mask", "cifar10", "image"]),
+    (["model=lstm", "dataset=text", "dataset.path=x.txt", "model.bidirectional=true"], ["model.bidirectional"]),
+    (["dataset=image_folder", "dataset.root=nowhere"], ["dataset.root", "nowhere"]),
+    (["dataset=cifar10"], ["cifar-10-batches-py", "download=true"]),
+    (["model=lstm", "dataset=text", "dataset.path=nowhere.txt"], ["dataset.path", "nowhere.txt"]),
+    (["model.depth=19"], ["model.depth", "19", "10, 18, 34, 50, 101"]),
+    (["seeds.vary=[colour]"], ["seeds.vary", "colour", "init"]),
+    (["device=cpu", "precision=fp8"], ["precision", "fp8"]),
+    (["train.steps=5", "train.epochs=1"], ["train.epochs", "train.steps"]),
+    (["model=custom"], ["model._target_"]),
+    (["tracking=server"], ["tracking.uri"]),
+    (["tracking.uri=file:///tmp/mlruns"], ["tracking.uri", "sqlite"]),
+    (["timeout=0"], ["timeout", "0"]),
+    (["device=abacus"], ["device", "abacus", "cuda"]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), REFUSED, ids=lambda value: " ".join(value)[:60])
+def test_refused_before_anything_exists(arguments: list[str], words: list[str], refused: Callable[..., str]) -> None:
+    message = refused(*arguments)
+    for word in words:
+        assert word in message
+
+
+def test_the_word_false_in_quotes_means_false(tmp_path: Path) -> None:
+    words = [
+        "cudnn=deterministic",
+        "cudnn.deterministic='False'",
+        "trials=1",
+        "train.steps=1",
+        "study=s",
+        "tracking=off",
+    ]
+    done = call("runner", *words, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (cell,) = Study.open(tmp_path / "s").cells()
+    assert cell.config["cudnn"]["deterministic"] is False
+
+
+CHILD_ONLY = [
+    (["train.batch_size=5000"], ["train.batch_size=5000", "1438", "at most"]),
+    (["device=cuda:7"], ["device=cuda:7", "sees"]),
+    (
+        ["model=custom", "model._target_=planted.Plain", "dataset.size=16"],
+        ["does not fit", "image data", "(1, 16, 16)", "10 classes", "32x256", "64x16"],
+    ),
+    (["model=custom", "model._target_=planted.Nothing"], ["model._target_=planted.Nothing"]),
+    (["model=custom", "model._target_=not_there.Net"], ["model._target_=not_there.Net", "not_there"]),
+    (["model=custom", "model._target_=planted.Plain", "+model.args.depth=3"], ["depth"]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), CHILD_ONLY, ids=lambda value: " ".join(value)[:60])
+def test_what_only_a_child_knows_ends_the_first_round(arguments: list[str], words: list[str], tmp_path: Path) -> None:
+    done = call("runner", "-m", "cudnn=default,benchmark", "trials=3", "study=s", *arguments, folder=tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stderr.count("error:") == 1
+    assert "Traceback" not in done.stdout + done.stderr
+    for word in words:
+        assert word in done.stderr
+    assert len(Study.open(tmp_path / "s").records()) == 1

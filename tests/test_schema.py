@@ -1,0 +1,250 @@
+"""The settings: every option of conf/ is one, and what is no setting is refused by name."""
+
+from collections.abc import Iterator
+from dataclasses import MISSING, fields
+from typing import Any
+
+import pytest
+from composed import CONF, composed, settings
+from omegaconf import OmegaConf
+
+from runner.cell import flatten
+from runner.errors import ConfigError
+from runner.schema import GROUPS, NOT_IN_CELL, Settings, cell_config, load, view_of
+from runner.schema_groups import DATASETS, MODELS, TASKS
+
+MODEL_FOR = {"mask": "unet", "sequence": "lstm", "next": "lstm", "forecast": "lstm", "image": "resnet"}
+# What a file of conf/ leaves to the user, and what else an option needs to make sense.
+NEEDED = {
+    "model=unet": ["dataset=digits"],
+    "model=custom": ["model._target_=planted.Plain"],
+    "dataset=custom": ["dataset._target_=planted.plain_data", "dataset.classes=10"],
+    "dataset=image_folder": ["dataset.root=pictures"],
+    "dataset=mask_folder": ["dataset.root=pictures"],
+    "dataset=text": ["dataset.path=a.txt"],
+    "dataset=series": ["dataset.path=a.csv"],
+    "tracking=server": ["tracking.uri=http://host:5000"],
+}
+
+
+def options() -> Iterator[str]:
+    """group=option for every file of every group of conf/, Hydra's own groups apart."""
+    for path in sorted(CONF.glob("*/*.yaml")):
+        yield f"{path.parent.name}={path.stem}"
+
+
+def words_for(option: str) -> list[str]:
+    """The option on a base that fits it."""
+    group, name = option.split("=")
+    model = [f"model={MODEL_FOR[DATASETS[name].VIEWS[0]]}"] if group == "dataset" else []
+    return [option, *model, *NEEDED.get(option, [])]
+
+
+@pytest.mark.parametrize("option", list(options()))
+def test_every_option_composes_and_loads(option: str) -> None:
+    group, name = option.split("=")
+    config = composed(*words_for(option))
+    loaded = getattr(load(config), group)
+    written = OmegaConf.to_container(config[group], resolve=True)
+    assert {item.name: getattr(loaded, item.name) for item in fields(loaded)} == written
+    assert group == "cudnn" or not hasattr(loaded, "name") or loaded.name == name
+
+
+def test_every_family_has_its_file_and_every_file_its_family() -> None:
+    assert {path.stem for path in CONF.glob("dataset/*.yaml")} == set(DATASETS)
+    assert {path.stem for path in CONF.glob("model/*.yaml")} == set(MODELS) == set(TASKS)
+
+
+def test_the_four_modes_are_named_after_their_pairs() -> None:
+    from runner.mode import mode_name
+
+    names = [path.stem for path in CONF.glob("cudnn/*.yaml")]
+    assert sorted(names) == ["benchmark", "default", "deterministic", "deterministic_benchmark"]
+    assert all(mode_name(cell_config(settings(f"cudnn={name}"))["cudnn"]) == name for name in names)
+
+
+PUBLIC = """
+cudnn.benchmark cudnn.benchmark_limit cudnn.deterministic cudnn.enabled
+dataset.name dataset.resident dataset.size dataset.view dataset.workers
+determinism.algorithms determinism.fill_memory determinism.warn_only determinism.workspace
+device isolation
+model.cifar_stem model.depth model.name
+precision.name
+seeds.base seeds.vary
+study threads timeout
+tracking.experiment tracking.name tracking.uri
+train.batch_size train.compile train.epochs train.evaluate_every train.learning_rate train.momentum train.optimizer
+train.schedule train.steps train.weight_decay
+trial.number trial.position trials
+"""
+
+
+def test_no_key_is_added_or_lost_by_accident() -> None:
+    config = OmegaConf.to_container(composed(), resolve=True)
+    assert isinstance(config, dict)
+    assert set(flatten({str(key): value for key, value in config.items()})) == set(PUBLIC.split())
+
+
+FAMILIES = {**GROUPS, **{f"model={name}": kind for name, kind in MODELS.items()}} | {
+    f"dataset={name}": kind for name, kind in DATASETS.items()
+}
+
+
+def out_of_bounds() -> Iterator[Any]:
+    """(option or group, key, a value that its bounds forbid), for every bounded field."""
+    for family, kind in [*FAMILIES.items(), ("", Settings)]:
+        for item in fields(kind):
+            bounds, is_list = item.metadata, "list" in str(item.type)
+            bad = [bounds["least"] - 1] if "least" in bounds else []
+            bad += [bounds["below"]] if "below" in bounds else []
+            bad += ["nonsense" if isinstance(bounds["one_of"][0], str) else 7] if "one_of" in bounds else []
+            for value in bad:
+                yield pytest.param(family, item.name, [value] if is_list else value, id=f"{family} {item.name}={value}")
+
+
+@pytest.mark.parametrize(("family", "key", "value"), list(out_of_bounds()))
+def test_a_value_out_of_bounds_is_refused_with_its_key(family: str, key: str, value: Any) -> None:
+    config = composed(*(words_for(family) if "=" in family else []))
+    group = family.split("=")[0]
+    name = f"{group}.{key}" if group else key
+    OmegaConf.update(config, name, value)
+    with pytest.raises(ConfigError) as refused:
+        load(config)
+    said = str(value[0] if isinstance(value, list) else value)
+    assert str(refused.value).startswith(f"{name}={said}: ")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("train.learning_rate", float("nan"), "finite"),
+        ("train.learning_rate", float("inf"), "finite"),
+        ("timeout", float("inf"), "finite"),
+        ("train.steps", 1.5, "Integer"),
+        ("train.steps", "many", "Integer"),
+        ("cudnn.benchmark", "perhaps", "bool"),
+        ("cudnn.benchmark", 2, "true or false"),
+        ("cudnn.benchmark", None, "bool"),
+        ("cudnn", 5, "deterministic, benchmark, enabled, benchmark_limit"),
+        ("model", "resnet", "depth"),
+        ("model.name", "alexnet", "resnet, unet, lstm, custom"),
+        ("dataset.name", "imagenet", "digits"),
+        ("seeds.vary", "init", "ListConfig"),
+        ("determinism.workspace", ":8:8", ":4096:8, :16:8"),
+        ("train.nonsense", 1, "batch_size"),
+        ("nonsense", 1, "trials"),
+        ("device", "cuda:", "cuda:0"),
+        ("device", "cuda:-1", "cuda:0"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_refused_with_its_key(key: str, value: Any, words: str) -> None:
+    config = composed()
+    OmegaConf.update(config, key, value, force_add=True)
+    with pytest.raises(ConfigError) as refused:
+        load(config)
+    assert str(refused.value).startswith(key)
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("key", ["model", "dataset", *GROUPS, "study", "device", "isolation"])
+def test_a_deleted_key_is_refused_by_name(key: str) -> None:
+    config = composed(f"~{key}")
+    with pytest.raises(ConfigError, match=key):
+        load(config)
+
+
+@pytest.mark.parametrize("option", [option for option in NEEDED if option != "model=unet"])
+def test_what_is_left_to_the_user_is_asked_for(option: str) -> None:
+    words = words_for(option)
+    needed = NEEDED[option][0]
+    with pytest.raises(ConfigError, match=needed.partition("=")[0]):
+        settings(*(word for word in words if word != needed))
+
+
+VIEWS = {
+    ("resnet", "digits"): "image",
+    ("unet", "digits"): "mask",
+    ("lstm", "digits"): "sequence",
+    ("custom", "digits"): "image",
+    ("resnet", "cifar10"): "image",
+    ("unet", "mask_folder"): "mask",
+    ("lstm", "text"): "next",
+    ("lstm", "series"): "forecast",
+    ("resnet", "synthetic"): "image",
+    ("unet", "synthetic"): "mask",
+    ("lstm", "synthetic"): "sequence",
+    ("custom", "text"): "next",
+    ("unet", "cifar10"): None,
+    ("lstm", "cifar10"): None,
+    ("resnet", "text"): None,
+    ("resnet", "mask_folder"): None,
+    ("unet", "image_folder"): None,
+    ("lstm", "mask_folder"): None,
+    ("unet", "series"): None,
+}
+
+
+@pytest.mark.parametrize(("model", "dataset"), VIEWS)
+def test_a_model_works_on_the_first_view_that_both_know_or_is_refused(model: str, dataset: str) -> None:
+    words = [f"model={model}", f"dataset={dataset}"]
+    words += [word for option in words for word in NEEDED.get(option, []) if "=digits" not in word]
+    view = VIEWS[model, dataset]
+    if view is None:
+        with pytest.raises(ConfigError, match=dataset):
+            settings(*words)
+    else:
+        assert view_of(settings(*words)) == view
+        assert cell_config(settings(*words))["dataset"]["view"] == view
+
+
+def test_a_view_that_is_asked_for_is_taken() -> None:
+    assert view_of(settings("model=lstm", "dataset=synthetic", "dataset.view=forecast")) == "forecast"
+
+
+def test_a_network_that_reads_backwards_is_refused_for_the_next_character_only() -> None:
+    words = ["model=lstm", "model.bidirectional=true", "dataset=synthetic"]
+    assert settings(*words, "dataset.view=sequence").model.bidirectional
+    with pytest.raises(ConfigError, match=r"model\.bidirectional"):
+        settings(*words, "dataset.view=next")
+
+
+def test_steps_and_epochs_exclude_each_other() -> None:
+    assert settings("train.epochs=2").train.epochs == 2
+    with pytest.raises(ConfigError, match=r"train\.epochs=2.*train\.steps"):
+        settings("train.epochs=2", "train.steps=5")
+
+
+ELSEWHERE = ["tracking=off", "trial.number=3", "trial.position=2", "study=there", "trials=9", "timeout=60"]
+
+
+@pytest.mark.parametrize("word", ELSEWHERE)
+def test_where_when_and_how_often_do_not_make_another_cell(word: str) -> None:
+    assert cell_config(settings(word)) == cell_config(settings())
+    assert settings(word) != settings()
+
+
+def test_those_are_all_keys_that_a_cell_leaves_out() -> None:
+    assert {word.split("=")[0].split(".")[0] for word in ELSEWHERE} == set(NOT_IN_CELL)
+    kept = {item.name for item in fields(Settings)} - set(NOT_IN_CELL)
+    assert set(cell_config(settings())) == kept
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("cudnn=benchmark", "model.depth=18", "dataset.size=16", "precision=bf16", "determinism=full", "seeds=all"),
+        *("train.steps=7", "isolation=spawn", "threads=3", "device=cpu"),
+    ],
+)
+def test_what_changes_the_outcome_makes_another_cell(word: str) -> None:
+    assert cell_config(settings(word)) != cell_config(settings())
+
+
+def test_a_cell_knows_the_kind_of_device_not_which_one() -> None:
+    assert cell_config(settings("device=cuda:1")) == cell_config(settings("device=cuda"))
+
+
+def test_every_field_of_a_custom_data_set_that_must_be_given_says_so() -> None:
+    missing = [item.name for item in fields(DATASETS["custom"]) if item.default == "???"]
+    assert missing == ["_target_"]
+    assert all(item.default is not MISSING or item.name == "name" for item in fields(DATASETS["digits"]))
