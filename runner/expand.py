@@ -19,8 +19,8 @@ from runner.schema import Settings
 
 
 @dataclass(frozen=True)
-class Job:
-    """A cell as Hydra composes it: the overrides that lead to it, and its settings."""
+class Asked:
+    """A cell as it was asked for: the overrides that lead to it, and its settings."""
 
     overrides: tuple[str, ...]
     settings: Settings
@@ -31,7 +31,7 @@ class Job:
         return Cell(schema.cell_config(self.settings))
 
 
-def expand(arguments: list[str], config: DictConfig, loader: ConfigLoader) -> list[Job]:
+def expand(arguments: list[str], config: DictConfig, loader: ConfigLoader) -> list[Asked]:
     """Every combination of what the command line sweeps over, each composed and validated once.
 
     Raises ConfigError for a key given twice, a pattern that matches nothing, and whatever the schema refuses;
@@ -40,14 +40,16 @@ def expand(arguments: list[str], config: DictConfig, loader: ConfigLoader) -> li
     overrides = OverridesParser.create(config_loader=loader).parse_overrides(arguments)
     keys = [str(item.get_key_element()) for item in overrides]
     for item in overrides:
+        if item.key_or_group.split(".")[0] == "trial":
+            raise ConfigError(item.key_or_group, _said(item), "is set by the sweep; ask for more rounds with trials=N")
         if keys.count(item.get_key_element()) > 1:
             raise ConfigError(item.key_or_group, _said(item), "is given more than once; give it once")
-    jobs = []
+    cells = []
     for words in itertools.product(*(_choices(item, loader) for item in overrides)):
         composed = loader.load_sweep_config(master_config=config, sweep_overrides=list(words))
         own = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
-        jobs.append(Job(words, schema.load(own)))
-    return jobs
+        cells.append(Asked(words, schema.load(own)))
+    return cells
 
 
 def _choices(item: Override, loader: ConfigLoader) -> list[str]:
@@ -69,15 +71,15 @@ def _said(item: Override) -> str:
     return (item.input_line or "").partition("=")[2]
 
 
-def distinct(jobs: list[Job]) -> None:
+def distinct(cells: list[Asked]) -> None:
     """Refuse a study in which a cell is asked for twice: its trials would count double. Raises ConfigError."""
-    seen: dict[str, Job] = {}
-    for job in jobs:
-        first = seen.setdefault(job.cell.id, job)
-        if first is not job:
-            words = " ".join(job.overrides) or "(no overrides)"
+    seen: dict[str, Asked] = {}
+    for asked in cells:
+        first = seen.setdefault(asked.cell.id, asked)
+        if first is not asked:
+            words = " ".join(asked.overrides) or "(no overrides)"
             same = " ".join(first.overrides) or "(no overrides)"
-            raise ConfigError("cells", words, f"is the same cell as {same}; ask for each cell once")
+            raise ConfigError("asked for", f"'{words}'", f"is the same cell as '{same}'; ask for each cell once")
 
 
 def assignments(before: Settings, after: Settings) -> list[str]:

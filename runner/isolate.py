@@ -2,13 +2,12 @@
 
 import os
 import signal
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from runner.child import Ended, ForkServer, call_in_new_interpreter, fork_server
 from runner.errors import StudyError
-from runner.record import Outcome, Record
+from runner.record import Outcome, Record, now
 from runner.study import log_end, log_file, record_file
 from runner.trial import Trial
 
@@ -48,7 +47,7 @@ def environ(config: dict[str, Any]) -> dict[str, str]:
 def run(trial: Trial, folder: Path, working_folder: str, timeout: float | None) -> Record:
     """Run the trial and return its record; a child that left none gets one here. Ctrl-C passes, after a record."""
     request = {"call": "runner.worker.main:run", "argument": str(folder), "log": str(log_file(folder))}
-    started = _now()
+    started = now()
     try:
         if trial.config["isolation"] == "spawn":
             ended = call_in_new_interpreter(environ(trial.config), request, working_folder, timeout)
@@ -56,14 +55,18 @@ def run(trial: Trial, folder: Path, working_folder: str, timeout: float | None) 
             ended = server(trial.config, working_folder).call(request, timeout)
     except StudyError as error:  # the forkserver died, by another's hand or for want of memory: start a new one
         fork_server.cache_clear()
-        _missing(trial, started, "failed", str(error)).write(record_file(folder))
-        return Record.read(record_file(folder))
+        return _recorded(folder, Record.of(trial, "failed", str(error), started))
     except KeyboardInterrupt:
-        _missing(trial, started, "interrupted", "interrupted from the keyboard").write(record_file(folder))
+        _recorded(folder, Record.of(trial, "interrupted", "interrupted from the keyboard", started))
         raise
+    outcome, reason = _unexpected(ended, folder, timeout)
+    return _recorded(folder, Record.of(trial, outcome, reason, started, process={"pid": ended.pid}))
+
+
+def _recorded(folder: Path, otherwise: Record) -> Record:
+    """The record that the child left, or this one if it left none."""
     if not record_file(folder).is_file():
-        outcome, reason = _unexpected(ended, folder, timeout)
-        _missing(trial, started, outcome, reason, ended.pid).write(record_file(folder))
+        otherwise.write(record_file(folder))
     return Record.read(record_file(folder))
 
 
@@ -73,24 +76,3 @@ def _unexpected(ended: Ended, folder: Path, timeout: float | None) -> tuple[Outc
     how = f"by {signal.Signals(-ended.status).name}" if ended.status < 0 else f"with exit status {ended.status}"
     last = log_end(folder)
     return "failed", f"the process ended {how} and left no record" + (f"; the end of its log: {last}" if last else "")
-
-
-def _missing(trial: Trial, started: str, outcome: Outcome, reason: str, pid: int | None = None) -> Record:
-    return Record(
-        cell=trial.cell,
-        number=trial.number,
-        position=trial.position,
-        outcome=outcome,
-        reason=reason,
-        refused=False,
-        started=started,
-        ended=_now(),
-        flags={},
-        environment={},
-        process={"pid": pid, "isolation": trial.config["isolation"]},
-        seeds=trial.seeds,
-    )
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

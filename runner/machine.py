@@ -3,32 +3,24 @@
 import json
 import os
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from runner.child import ForkServer
 from runner.errors import StudyError
 
 
-@dataclass(frozen=True)
-class Machine:
-    """The devices that torch sees here, by name, and its version."""
+def cuda_devices(server: ForkServer) -> tuple[str, ...]:
+    """The names of the devices that torch sees here, from a child of a forkserver: it alone may start CUDA.
 
-    cuda: tuple[str, ...]
-    mps: bool
-    torch: str
-
-
-def inspect(server: ForkServer) -> Machine:
-    """Ask a child of a forkserver: it alone may start CUDA. Raises StudyError if torch cannot be used here."""
+    Raises StudyError if torch cannot be used here.
+    """
     with tempfile.TemporaryDirectory() as temporary:
         answer, log = Path(temporary, "answer.json"), Path(temporary, "log.txt")
         request = {"call": "runner.worker.environment:describe_devices", "argument": str(answer), "log": str(log)}
         server.call(request, timeout=None)
         if not answer.is_file():
             raise StudyError(f"torch cannot be used here: {log.read_text(errors='replace').strip()[-2000:]}")
-        facts = json.loads(answer.read_text())
-    return Machine(cuda=tuple(facts["cuda"]), mps=facts["mps"], torch=facts["torch"])
+        return tuple(json.loads(answer.read_text()))
 
 
 def physical_cores() -> int:

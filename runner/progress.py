@@ -33,11 +33,14 @@ class Progress:
         """How many trials were asked for."""
         return self.cells * self.rounds
 
-    def show(self, records: list[Record]) -> None:
+    def show(self, records: list[Record | None]) -> None:
         """Say how these trials went."""
         for record in records:
             self.done += 1
-            self.failed += record.outcome in ("failed", "timed_out", "interrupted")
+            self.failed += record is None or record.failed
+            if record is None:
+                self.console.print(f"[{self.done}/{self.total}]  failed: a trial left no record")
+                continue
             self.diverged += record.outcome == "diverged"
             place = f"[{self.done}/{self.total}] round {record.number + 1}/{self.rounds}"
             self.console.print(f"{place}  {self.labels[record.cell]:36} {_result(record)}")
@@ -53,7 +56,7 @@ class Progress:
         print_(f"report: {self.study.report_markdown}")
         print_(f"again:  python -m runner.report {self.study.folder}")
         if uri:
-            print_(f"MLflow: mlflow ui --backend-store-uri {uri}")
+            print_(f"MLflow: {uri if uri.startswith('http') else f'mlflow ui --backend-store-uri {uri}'}")
         return self.failed
 
 

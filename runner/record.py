@@ -1,13 +1,22 @@
 """A record: what one trial left on disk. It holds raw facts; every statistic is derived from it elsewhere."""
 
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from runner.errors import StudyError
 from runner.jsonfile import read_json, write_json
+from runner.trial import Trial
 
 SCHEMA = 1
+
+
+def now() -> str:
+    """The time in UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
 Outcome = Literal["finished", "failed", "timed_out", "diverged", "interrupted"]
 
 
@@ -76,10 +85,28 @@ class Record:
     speed: Speed | None = None
     memory: dict[str, int | None] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, trial: Trial, outcome: Outcome, reason: str | None, started: str, **seen: Any) -> "Record":
+        """The record of a trial that ends now; `seen` holds the remaining fields, as far as they are known."""
+        known: dict[str, Any] = {"refused": False, "flags": {}, "environment": {}, "process": {}} | seen
+        known["process"] = {"isolation": trial.config["isolation"]} | known["process"]
+        place: dict[str, Any] = {
+            "cell": trial.cell,
+            "number": trial.number,
+            "position": trial.position,
+            "seeds": trial.seeds,
+        }
+        return cls(**place, outcome=outcome, reason=reason, started=started, ended=now(), **known)
+
     @property
     def complete(self) -> bool:
         """Whether the training went through all of its steps with finite results."""
         return self.outcome == "finished"
+
+    @property
+    def failed(self) -> bool:
+        """Whether the training did not come to its end."""
+        return self.outcome in ("failed", "timed_out", "interrupted")
 
     def write(self, path: Path) -> None:
         """Write record.json."""

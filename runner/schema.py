@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import ConfigKeyError, OmegaConfBaseException
+from omegaconf.errors import ConfigKeyError, MissingMandatoryValue, OmegaConfBaseException
 
 from runner.errors import ConfigError
 from runner.schema_groups import (
@@ -29,8 +29,20 @@ from runner.schema_groups import (
 Group = TypeVar("Group")
 
 
-@dataclass(frozen=True)
-class Settings:
+@dataclass(frozen=True, kw_only=True)
+class Scalars:
+    """The keys that belong to no group."""
+
+    study: str
+    device: str
+    isolation: str = field(metadata=allowed("forkserver", "spawn"))
+    threads: int | None = field(metadata={"least": 1})
+    trials: int | None = field(metadata={"least": 1})
+    timeout: float | None = field(metadata={"least": 0.001})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Scalars):
     """Everything that one job was asked to do, typed and checked.
 
     `trials` and `device` may still be open (None, "auto"): the machine decides them, see runner.workload.
@@ -45,12 +57,6 @@ class Settings:
     train: Train
     tracking: Tracking
     trial: Place
-    study: str
-    device: str
-    isolation: str = field(metadata=allowed("forkserver", "spawn"))
-    threads: int | None = field(metadata={"least": 1})
-    trials: int | None = field(metadata={"least": 1})
-    timeout: float | None = field(metadata={"least": 0.001})
 
 
 GROUPS: dict[str, Any] = {
@@ -63,18 +69,8 @@ GROUPS: dict[str, Any] = {
     "trial": Place,
 }
 
-# Only where, when or how often: two jobs that differ in nothing else ask for the same cell.
+# Only where, when or how often: what differs in nothing else is the same cell.
 NOT_IN_CELL = ("tracking", "trial", "study", "trials", "timeout")
-
-
-@dataclass(frozen=True)
-class _Scalars:
-    study: str
-    device: str
-    isolation: str
-    threads: int | None = None
-    trials: int | None = None
-    timeout: float | None = None
 
 
 def load(config: DictConfig) -> Settings:
@@ -82,7 +78,10 @@ def load(config: DictConfig) -> Settings:
     try:
         given = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
-        raise ConfigError(error.full_key or "config", "???", str(error).splitlines()[0]) from error
+        key = error.full_key or "config"
+        raise ConfigError(
+            key, "???", f"is not set or cannot be resolved ({_first(error)}); give it as {key}=VALUE"
+        ) from error
     assert isinstance(given, dict)
     values: dict[str, Any] = {str(key): value for key, value in given.items()}
     for key in (*GROUPS, "model", "dataset"):
@@ -91,12 +90,13 @@ def load(config: DictConfig) -> Settings:
     groups = {key: _typed(group, values.pop(key), f"{key}.") for key, group in GROUPS.items()}
     groups["model"] = _family("model", values.pop("model"), MODELS)
     groups["dataset"] = _family("dataset", values.pop("dataset"), DATASETS)
-    settings = Settings(**groups, **asdict(_typed(_Scalars, values, "")))
-    for key in ("cudnn", "model", "dataset", "precision", "determinism", "seeds", "train", "tracking", "trial"):
-        _check_bounds(getattr(settings, key), f"{key}.")
-    _check_bounds(settings, "")
-    if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", settings.device):
-        raise ConfigError("device", settings.device, "choose one of auto, cpu, mps, cuda, cuda:0, cuda:1, ...")
+    for key, group in groups.items():
+        _check_bounds(group, f"{key}.")
+    scalars = _typed(Scalars, values, "")
+    _check_bounds(scalars, "")
+    settings = Settings(**groups, **asdict(scalars))
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", settings.device):
+        raise ConfigError("device", settings.device, "choose one of auto, cpu, cuda, cuda:0, cuda:1, ...")
     _check_pairs(settings)
     return settings
 
@@ -116,15 +116,22 @@ def _typed(group: type[Group], values: Any, prefix: str) -> Group:
     try:
         result = OmegaConf.to_object(OmegaConf.merge(node, values))
     except ConfigKeyError as error:
-        raise ConfigError(f"{prefix}{error.full_key}", "...", f"no such key; there are {_names(group)}") from error
+        key = str(error.full_key)
+        raise ConfigError(f"{prefix}{key}", values.get(key), f"no such key; there are {_names(group)}") from error
+    except MissingMandatoryValue as error:
+        missing = next(item.name for item in fields(group) if item.name not in values)  # type: ignore[arg-type]
+        raise ConfigError(f"{prefix}{missing}", "(deleted)", "is needed; leave it in") from error
     except OmegaConfBaseException as error:
         key = error.full_key or ""
-        value = values.get(key.split("[")[0])
-        raise ConfigError(f"{prefix}{key}", value, str(error).splitlines()[0]) from error
+        raise ConfigError(f"{prefix}{key}", values.get(key.split("[")[0]), _first(error)) from error
     for item in fields(group):  # type: ignore[arg-type]
         if item.type is bool and type(values.get(item.name)) is int and values[item.name] not in (0, 1):
             raise ConfigError(f"{prefix}{item.name}", values[item.name], "must be true or false")
     return result  # type: ignore[return-value]
+
+
+def _first(error: Exception) -> str:
+    return str(error).splitlines()[0]
 
 
 def _names(group: Any) -> str:
@@ -163,6 +170,8 @@ def _check_pairs(settings: Settings) -> None:
         )
     if getattr(settings.model, "bidirectional", False) and view_of(settings) == "next":
         raise ConfigError("model.bidirectional", True, "would read the characters it must predict; set it to false")
+    if settings.tracking.name == "server" and settings.tracking.uri is None:
+        raise ConfigError("tracking.uri", None, "tracking=server needs it: tracking.uri=http://HOST:PORT")
     if settings.train.steps is not None and settings.train.epochs is not None:
         raise ConfigError("train.epochs", settings.train.epochs, "train.steps is given too; set one of them to null")
 

@@ -1,11 +1,14 @@
 """The groups of conf/ as frozen dataclasses: one class a group, or one a family where a group has families.
 
 Bounds stand in a field's metadata: `one_of`, `least`, `below`. A value of None means that the machine or the data
-decide.
+decide. Values stand in conf/; a default stands here only where a user's own file may leave the key out.
 """
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
+
+from runner.dataset_files import TORCHVISION_FILES
+from runner.seeds import STREAMS
 
 
 def allowed(*choices: Any) -> dict[str, Any]:
@@ -20,7 +23,7 @@ LEAST_0 = {"least": 0}
 VIEWS = ("image", "mask", "sequence", "next", "forecast")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Cudnn:
     """The switches of torch.backends.cudnn; the first two are the mode."""
 
@@ -30,14 +33,14 @@ class Cudnn:
     benchmark_limit: int = field(default=10, metadata=LEAST_0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Precision:
     """What arithmetic is done in: PyTorch's own switches, IEEE fp32, TF32, or autocast to bf16 or fp16."""
 
     name: str = field(metadata=allowed("default", "fp32", "tf32", "bf16", "fp16"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Determinism:
     """What is asked of PyTorch beyond the two flags.
 
@@ -45,40 +48,40 @@ class Determinism:
     torch.utils.deterministic.fill_uninitialized_memory, which acts under strict algorithms only.
     """
 
-    algorithms: bool = False
-    warn_only: bool = False
-    fill_memory: bool = True
-    workspace: str | None = field(default=None, metadata=allowed(":4096:8", ":16:8"))
+    algorithms: bool
+    warn_only: bool
+    fill_memory: bool
+    workspace: str | None = field(metadata=allowed(":4096:8", ":16:8"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Seeds:
     """The base seed, and the streams of randomness that change from trial to trial."""
 
-    base: int = field(default=0, metadata=LEAST_0)
-    vary: list[str] = field(default_factory=list, metadata=allowed("init", "order", "augment", "dropout"))
+    base: int = field(metadata=LEAST_0)
+    vary: list[str] = field(metadata=allowed(*STREAMS))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Train:
     """How long and how. Of `steps` and `epochs` one is given or both are None (the machine decides).
 
     `evaluate_every` counts steps; None evaluates at the end only.
     """
 
-    steps: int | None = field(default=None, metadata=LEAST_1)
-    epochs: int | None = field(default=None, metadata=LEAST_1)
-    batch_size: int | None = field(default=None, metadata=LEAST_1)
-    optimizer: str = field(default="adamw", metadata=allowed("adamw", "sgd"))
-    learning_rate: float = field(default=0.003, metadata={"least": 0.0})
-    momentum: float = field(default=0.9, metadata={"least": 0.0, "below": 1.0})
-    weight_decay: float = field(default=5e-4, metadata={"least": 0.0})
-    schedule: str = field(default="constant", metadata=allowed("constant", "cosine"))
-    evaluate_every: int | None = field(default=None, metadata=LEAST_1)
-    compile: str = field(default="off", metadata=allowed("off", "default", "max-autotune"))
+    steps: int | None = field(metadata=LEAST_1)
+    epochs: int | None = field(metadata=LEAST_1)
+    batch_size: int | None = field(metadata=LEAST_1)
+    optimizer: str = field(metadata=allowed("adamw", "sgd"))
+    learning_rate: float = field(metadata={"least": 0.0})
+    momentum: float = field(metadata={"least": 0.0, "below": 1.0})
+    weight_decay: float = field(metadata={"least": 0.0})
+    schedule: str = field(metadata=allowed("constant", "cosine"))
+    evaluate_every: int | None = field(metadata=LEAST_1)
+    compile: str = field(metadata=allowed("off", "default", "max-autotune"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Tracking:
     """Where the study is shown besides its folder: MLflow at `uri`, or nowhere.
 
@@ -86,19 +89,19 @@ class Tracking:
     """
 
     name: str = field(metadata=allowed("local", "server", "off"))
-    uri: str | None = None
-    experiment: str | None = None
+    uri: str | None
+    experiment: str | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Place:
     """Which trial of its cell a job is; the sweeper sets it."""
 
-    number: int = field(default=0, metadata=LEAST_0)
-    position: int = field(default=0, metadata=LEAST_0)
+    number: int = field(metadata=LEAST_0)
+    position: int = field(metadata=LEAST_0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Resnet:
     """torchvision's ResNet; `cifar_stem` is a 3x3 convolution without pooling."""
 
@@ -107,7 +110,7 @@ class Resnet:
     cifar_stem: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Unet:
     """Ronneberger's U-Net with `width` channels in its first level and `depth` down-samplings."""
 
@@ -117,7 +120,7 @@ class Unet:
     upsampling: str = field(metadata=allowed("transposed", "bilinear"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Lstm:
     """A recurrent network."""
 
@@ -129,7 +132,7 @@ class Lstm:
     dropout: float = field(metadata={"least": 0.0, "below": 1.0})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CustomModel:
     """A user's own: `_target_` is called with `args` and returns an nn.Module."""
 
@@ -142,7 +145,7 @@ MODELS: dict[str, Any] = {"resnet": Resnet, "unet": Unet, "lstm": Lstm, "custom"
 TASKS = {"resnet": ("image",), "unet": ("mask",), "lstm": ("sequence", "next", "forecast"), "custom": VIEWS}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Dataset:
     """What every data set has.
 
@@ -158,16 +161,16 @@ class _Dataset:
     workers: int = field(default=0, metadata=LEAST_0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Digits(_Dataset):
     """scikit-learn's 1,797 handwritten digits, 8x8; `size` enlarges images and masks to size x size pixels."""
 
     VIEWS: ClassVar[tuple[str, ...]] = ("image", "mask", "sequence")
 
-    size: int | None = field(default=None, metadata={"least": 8})
+    size: int | None = field(metadata={"least": 8})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Synthetic(_Dataset):
     """Random data of any shape, the same in every process.
 
@@ -175,17 +178,17 @@ class Synthetic(_Dataset):
     `length` (or each of `lengths`) steps of `channels` features, characters come from `classes` symbols.
     """
 
-    items: int = field(default=1024, metadata=LEAST_1)
-    test_items: int = field(default=256, metadata=LEAST_1)
-    channels: int = field(default=3, metadata=LEAST_1)
-    classes: int = field(default=10, metadata={"least": 2})
-    size: int = field(default=32, metadata=LEAST_1)
-    sizes: list[int] = field(default_factory=list, metadata=LEAST_1)
-    length: int = field(default=32, metadata=LEAST_1)
-    lengths: list[int] = field(default_factory=list, metadata=LEAST_1)
+    items: int = field(metadata=LEAST_1)
+    test_items: int = field(metadata=LEAST_1)
+    channels: int = field(metadata=LEAST_1)
+    classes: int = field(metadata={"least": 2})
+    size: int = field(metadata=LEAST_1)
+    sizes: list[int] = field(metadata=LEAST_1)
+    length: int = field(metadata=LEAST_1)
+    lengths: list[int] = field(metadata=LEAST_1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Torchvision(_Dataset):
     """One of torchvision's data sets under `root`; `download` fetches it when it is not there.
 
@@ -194,12 +197,12 @@ class Torchvision(_Dataset):
 
     VIEWS: ClassVar[tuple[str, ...]] = ("image",)
 
-    root: str = "data"
-    download: bool = False
-    augment: bool = False
+    root: str
+    download: bool
+    augment: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ImageFolder(_Dataset):
     """A folder train/CLASS/*.png|jpg and test/CLASS/*, or CLASS/* alone: then every fifth image is for testing.
 
@@ -208,12 +211,12 @@ class ImageFolder(_Dataset):
 
     VIEWS: ClassVar[tuple[str, ...]] = ("image",)
 
-    root: str = "???"
-    size: int | None = field(default=None, metadata=LEAST_1)
-    augment: bool = False
+    root: str
+    size: int | None = field(metadata=LEAST_1)
+    augment: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MaskFolder(_Dataset):
     """A folder with images/NAME and masks/NAME of equal size; every fifth pair is for testing.
 
@@ -223,22 +226,22 @@ class MaskFolder(_Dataset):
 
     VIEWS: ClassVar[tuple[str, ...]] = ("mask",)
 
-    root: str = "???"
-    size: int | None = field(default=None, metadata=LEAST_1)
-    augment: bool = False
+    root: str
+    size: int | None = field(metadata=LEAST_1)
+    augment: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Text(_Dataset):
     """The characters of one text file in pieces of `length`; the last tenth is for testing."""
 
     VIEWS: ClassVar[tuple[str, ...]] = ("next",)
 
-    path: str = "???"
-    length: int = field(default=128, metadata=LEAST_1)
+    path: str
+    length: int = field(metadata=LEAST_1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NumberSeries(_Dataset):
     """The numeric columns of a CSV file, standardised; windows of `length` rows predict the next row.
 
@@ -247,28 +250,27 @@ class NumberSeries(_Dataset):
 
     VIEWS: ClassVar[tuple[str, ...]] = ("forecast",)
 
-    path: str = "???"
-    columns: list[str] = field(default_factory=list)
-    length: int = field(default=32, metadata=LEAST_1)
+    path: str
+    columns: list[str]
+    length: int = field(metadata=LEAST_1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CustomDataset(_Dataset):
     """A user's own: `_target_` is called with `args` and returns the training and the test set, map-style.
 
     Items are (input, target) as `view` says; `classes` is the number of classes, symbols or predicted values.
     """
 
-    _target_: str = "???"
+    _target_: str
     args: dict[str, Any] = field(default_factory=dict)
-    classes: int = field(default=2, metadata=LEAST_1)
+    classes: int = field(metadata=LEAST_1)
 
 
-TORCHVISION = ("mnist", "fashion_mnist", "cifar10", "cifar100")
 DATASETS: dict[str, Any] = {
     "digits": Digits,
     "synthetic": Synthetic,
-    **dict.fromkeys(TORCHVISION, Torchvision),
+    **dict.fromkeys(TORCHVISION_FILES, Torchvision),
     "image_folder": ImageFolder,
     "mask_folder": MaskFolder,
     "text": Text,

@@ -23,7 +23,7 @@ class Series:
     data: int64 (n, 2): the digest of the step's inputs and targets.
     predictions: (at most 65536,): predicted classes or values at evenly spread places of the test set.
     sketch: float32 (4096,): a signed sum of the final weights; the distance of two sketches estimates the Euclidean
-        distance of the weights with a relative standard error of 1.1 %.
+        distance of the weights, with a relative standard error of 1.1 % where differences spread over the tensors.
     evaluated: int64 (e,): the steps after which the test set was evaluated; evaluations: float64 (e, m), one column
         for each name in evaluation_names: str (m,).
     """

@@ -65,8 +65,8 @@ class Study:
 
     def cells(self) -> list[Cell]:
         """The cells in the order in which they were asked for."""
-        paths = [self._cell_folder(name) / "cell.json" for name in self.asked()["cells"]]
-        return [Cell(read_json(path, SCHEMA)["config"]) for path in paths]
+        paths = [self._cell_folder(name) / "cell.json" for name in _part(self._asked, "cells")]
+        return [Cell(_part(path, "config")) for path in paths]
 
     def trial_folder(self, cell: str, number: int) -> Path:
         """The folder of one trial."""
@@ -115,6 +115,13 @@ class Study:
     def report_markdown(self) -> Path:
         """The report for terminals and pull requests."""
         return self.folder / "report.md"
+
+
+def _part(path: Path, name: str) -> Any:
+    content = read_json(path, SCHEMA)
+    if name not in content:
+        raise StudyError(f"{path}: has no {name}; restore it, or name the folder of another study")
+    return content[name]
 
 
 def trial_file(folder: Path) -> Path:

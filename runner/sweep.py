@@ -17,8 +17,8 @@ from omegaconf.errors import OmegaConfBaseException
 from runner import __version__, isolate
 from runner.dataset_files import check_files
 from runner.errors import ConfigError, Refusal, StudyError
-from runner.expand import Job, assignments, distinct, expand
-from runner.machine import Machine, inspect, physical_cores
+from runner.expand import Asked, assignments, distinct, expand
+from runner.machine import cuda_devices, physical_cores
 from runner.progress import Progress
 from runner.record import Record
 from runner.report import write_report
@@ -53,60 +53,63 @@ def sweep(arguments: list[str], config: DictConfig, loader: ConfigLoader, launch
 
 
 def _sweep(arguments: list[str], config: DictConfig, loader: ConfigLoader, launcher: Launcher) -> int:
-    jobs = settle(expand(arguments, config, loader), os.getcwd())
-    settings, rounds = jobs[0].settings, jobs[0].settings.trials
-    assert rounds is not None  # settled
-    study = Study.create(Path(str(config.study)), _asked(rounds), [job.cell for job in jobs])
-    progress = Progress(study, len(jobs), rounds)
-    uri, interrupted = _uri(settings), False
+    cells = settle(expand(arguments, config, loader), os.getcwd())
+    settings, rounds = cells[0].settings, _rounds(cells)
+    study = Study.create(Path(str(config.study)), _asked(rounds), [asked.cell for asked in cells])
+    progress, uri = Progress(study, len(cells), rounds), _uri(settings)
+    singly = str(config.hydra.launcher._target_).endswith(".BasicLauncher")
+    refused, interrupted = None, False
     try:
-        for records in launch(study, jobs, rounds, launcher, str(config.hydra.sweep.dir)):
+        for records in launch(study, cells, rounds, launcher, str(config.hydra.sweep.dir), singly):
+            refused = _refused(study, records)
+            if refused:
+                break
             progress.show(records)
-            _end_if_refused(study, records)
-            uri = _shown(uri, settings, study, records)
+            uri = _shown(uri, settings, study, [record for record in records if record])
     except KeyboardInterrupt:
         interrupted = True
     summary = write_report(study)
-    uri = _shown(uri, settings, study, [], summary)
+    if progress.done:  # else MLflow has not heard of the study, and need not
+        uri = _shown(uri, settings, study, [], summary)
+    if refused:
+        raise refused
     show(summary)
     failed = progress.close(uri)
     return INTERRUPTED if interrupted else FAILED if failed else 0
 
 
-def settle(asked: list[Job], working_folder: str) -> list[Job]:
+def settle(asked: list[Asked], working_folder: str) -> list[Asked]:
     """The door's second half: what needs files, the machine or the tracking store. Raises ConfigError.
 
     The forkserver loads torch meanwhile, and MLflow is loaded while that goes on; nothing is created before all cells
     have passed.
     """
-    distinct(asked)
-    for job in asked:
-        check_files(asdict(job.settings.dataset))
+    distinct(asked)  # here too, because it costs nothing yet
+    for one in asked:
+        check_files(asdict(one.settings.dataset))
     cores = physical_cores()
-    first = settled(asked[0].settings, "cpu", cores)
-    server = isolate.server(cell_config(first), working_folder)
-    tracked = asked[0].settings.tracking.name != "off"
+    server = isolate.server(cell_config(settled(asked[0].settings, "cpu", cores)), working_folder)
+    tracked = _uri(asked[0].settings) is not None
     if tracked:
-        import runner.tracking  # noqa: F401
-    machine = inspect(server)
-    jobs = [_settled(job, machine, cores) for job in asked]
-    distinct(jobs)
+        import runner.tracking
+    gpus = cuda_devices(server)
+    cells = [_settled(one, gpus, cores) for one in asked]
+    distinct(cells)
     if tracked:
-        _check_tracking(jobs)
-    return jobs
+        runner.tracking.check(
+            str(_uri(cells[0].settings)), [one.cell for one in cells], cells[0].settings.tracking.experiment
+        )
+    return cells
 
 
-def _settled(job: Job, machine: Machine, cores: int) -> Job:
-    settings = settled(job.settings, device_of(job.settings.device, machine.cuda), cores)
-    return Job((*job.overrides, *assignments(job.settings, settings)), settings)
+def _settled(asked: Asked, gpus: tuple[str, ...], cores: int) -> Asked:
+    settings = settled(asked.settings, device_of(asked.settings.device, gpus), cores)
+    return Asked((*asked.overrides, *assignments(asked.settings, settings)), settings)
 
 
-def _check_tracking(jobs: list[Job]) -> None:
-    from runner.tracking import check
-
-    uri, experiment = _uri(jobs[0].settings), jobs[0].settings.tracking.experiment
-    assert uri is not None
-    check(uri, [job.cell for job in jobs], experiment)
+def _rounds(cells: list[Asked]) -> int:
+    """The most that a cell was given: a CPU and a GPU in one study may differ where nobody said a number."""
+    return max(one.settings.trials or 0 for one in cells)
 
 
 def _uri(settings: Settings) -> str | None:
@@ -125,12 +128,13 @@ def _asked(rounds: int) -> dict[str, Any]:
     }
 
 
-def _end_if_refused(study: Study, records: list[Record]) -> None:
-    """What only a child could find impossible is as impossible in the next round."""
+def _refused(study: Study, records: list[Record | None]) -> Refusal | None:
+    """What only a child could find impossible is as impossible in the next round: the first such record's reason."""
     for record in records:
-        if record.refused and record.number == 0:
+        if record and record.refused and record.number == 0:
             folder = study.trial_folder(record.cell, record.number)
-            raise Refusal(f"{record.reason}\nThe study ends with its first round; the log is in {folder}")
+            return Refusal(f"{record.reason}\nThe study ends in its first round; the log is in {folder}")
+    return None
 
 
 def _shown(
@@ -147,7 +151,7 @@ def _shown(
             tracking.send_trial(runs, study, record)
         if summary:
             tracking.send_summary(runs, study, summary)
-    except Exception as error:  # MLflow's, the database's or the network's: no outage may cost a trial
+    except tracking.STORE_ERRORS as error:  # no outage may cost a trial
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         print(f"MLflow at {uri} does not take the study ({reason}); everything is in {study.folder}", file=sys.stderr)
         return None

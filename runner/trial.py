@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.cell import Cell
+from runner.errors import StudyError
 from runner.jsonfile import read_json, write_json
 from runner.seeds import stream_seeds
 
@@ -48,4 +49,7 @@ class Trial:
         """Read what `write` wrote. Raises StudyError for a damaged file."""
         fields = read_json(path, SCHEMA)
         del fields["schema"]
-        return cls(**fields)
+        try:
+            return cls(**fields)
+        except TypeError as error:
+            raise StudyError(f"{path}: not a trial of this version ({error}); remove its folder") from error

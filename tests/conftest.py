@@ -26,7 +26,9 @@ def call(*arguments: str, folder: Path, timeout: float = 300, **variables: str) 
 def study(*arguments: str, folder: Path, **variables: str) -> Study:
     """Do a study that must go well, without MLflow unless it is asked for, and open its folder."""
     tracking = [] if any(word.startswith("tracking") for word in arguments) else ["tracking=off"]
-    done = call("runner", "-m", f"study={folder / 'study'}", *tracking, *arguments, folder=folder, **variables)
+    done = call(
+        "runner", "-m", f"study={folder / 'study'}", *tracking, *arguments, folder=folder, timeout=300, **variables
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return Study.open(folder / "study")
 

@@ -8,20 +8,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+from omegaconf import OmegaConf
 from PIL import Image
 
+import runner.conf
 from runner.schema_groups import DATASETS
 
 
 def settings(name: str, view: str, **changes: Any) -> dict[str, Any]:
-    """The plain settings of a data set: the schema's defaults and these changes."""
-    return asdict(DATASETS[name](name=name, view=view, **changes))
+    """The plain settings of a data set: those of conf/ and these changes."""
+    shipped = OmegaConf.to_container(
+        OmegaConf.load(Path(str(runner.conf.__file__)).parent / "dataset" / f"{name}.yaml")
+    )
+    assert isinstance(shipped, dict)
+    return asdict(DATASETS[name](**{**shipped, "view": view, **changes}))
 
 
 def real_data(name: str) -> Path:
-    """A file of the folder RUNNER_TEST_DATA, else of shared/data beside the checkout; skips the test without it."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    path = Path(os.environ.get("RUNNER_TEST_DATA", beside)) / name
+    """A file of the folder RUNNER_TEST_DATA; skips the test without it."""
+    path = Path(os.environ.get("RUNNER_TEST_DATA", "RUNNER_TEST_DATA")) / name
     if not path.exists():
         pytest.skip(f"{path} is not there: set RUNNER_TEST_DATA to the folder that holds {name}")
     return path

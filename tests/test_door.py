@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from conftest import call
+from mlflow.tracking import MlflowClient
 
 from runner.study import Study
 
@@ -41,6 +42,10 @@ REFUSED = [
     (["tracking=server"], ["tracking.uri"]),
     (["tracking.uri=file:///tmp/mlruns"], ["tracking.uri", "sqlite"]),
     (["timeout=0"], ["timeout", "0"]),
+    (["trial.number=3"], ["trial.number", "3", "trials=N"]),
+    (["~train.momentum"], ["train.momentum", "needed"]),
+    (["device=mps"], ["device", "mps", "auto, cpu, cuda"]),
+    (["tracking=server", "tracking.uri=null"], ["tracking.uri", "HOST"]),
     (["device=abacus"], ["device", "abacus", "cuda"]),
 ]
 
@@ -89,3 +94,23 @@ def test_what_only_a_child_knows_ends_the_first_round(arguments: list[str], word
     for word in words:
         assert word in done.stderr
     assert len(Study.open(tmp_path / "s").records()) == 1
+
+
+def test_a_refusal_after_other_cells_leaves_a_report_and_ended_mlflow_runs(tmp_path: Path) -> None:
+    models = "model._target_=planted.Plain,planted.Nothing"
+    for seed in range(6):  # until the cell that fits comes first
+        words = ["model=custom", models, "trials=2", "train.steps=2", f"study=s{seed}", f"seeds.base={seed}"]
+        done = call("runner", "-m", *words, folder=tmp_path)
+        assert done.returncode == 2
+        assert done.stderr.count("error:") == 1
+        if done.stdout.count("ms"):
+            break
+    else:
+        pytest.fail("the cell that fits was never first")
+    assert len(Study.open(tmp_path / f"s{seed}").records()) == 2
+    assert "planted.Nothing" in (tmp_path / f"s{seed}" / "report.md").read_text()
+    client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    experiments = [experiment.experiment_id for experiment in client.search_experiments()]
+    statuses = [run.info.status for run in client.search_runs(experiments)]
+    assert len(statuses) > 2
+    assert "RUNNING" not in statuses

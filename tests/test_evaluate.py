@@ -113,3 +113,17 @@ def test_half_precision_is_used_where_it_is_asked_for(dtype: torch.dtype) -> Non
     evaluated(model, batch, dtype=dtype)
     evaluated(model, batch)
     assert seen == [dtype, torch.float32]
+
+
+def test_a_model_that_draws_from_numpy_and_random_finds_its_own_numbers_after_an_evaluation() -> None:
+    class Draws(Scores):
+        def forward(self, inputs: Tensor) -> Tensor:
+            return inputs + random.random() * 0 + np.random.rand() * 0
+
+    random.seed(1)
+    np.random.seed(1)
+    expected = (random.random(), np.random.rand())
+    random.seed(1)
+    np.random.seed(1)
+    evaluate(Draws(), [scored([0, 1], [0, 1])], "image", 3, CPU, None)
+    assert (random.random(), np.random.rand()) == expected

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.errors import ConfigError
-from runner.expand import Job, assignment, assignments, distinct, expand
+from runner.expand import Asked, assignment, assignments, distinct, expand
 from runner.workload import settled
 
 
-def expanded(*words: str) -> list[Job]:
-    """The jobs that these words are for the sweeper."""
+def expanded(*words: str) -> list[Asked]:
+    """The cells that these words are for the sweeper."""
     with initialize_config_module(version_base="1.3", config_module="runner.conf"):
         loader = GlobalHydra.instance().config_loader()
         config = loader.load_configuration("config", [], run_mode=RunMode.MULTIRUN)
@@ -29,35 +29,35 @@ def parsed(override: str) -> Any:
     return OverridesParser.create().parse_override(override).value()
 
 
-def modes(jobs: list[Job]) -> list[tuple[bool, bool]]:
-    return [(job.settings.cudnn.deterministic, job.settings.cudnn.benchmark) for job in jobs]
+def modes(cells: list[Asked]) -> list[tuple[bool, bool]]:
+    return [(asked.settings.cudnn.deterministic, asked.settings.cudnn.benchmark) for asked in cells]
 
 
 def test_no_words_are_one_cell() -> None:
-    (job,) = expanded()
-    assert (job.overrides, modes([job])) == ((), [(False, False)])
+    (asked,) = expanded()
+    assert (asked.overrides, modes([asked])) == ((), [(False, False)])
 
 
 def test_a_pattern_is_every_file_of_the_group() -> None:
-    jobs = expanded("cudnn=glob(*)")
-    assert sorted(modes(jobs)) == [(False, False), (False, True), (True, False), (True, True)]
-    assert len({job.cell.id for job in jobs}) == 4
+    cells = expanded("cudnn=glob(*)")
+    assert sorted(modes(cells)) == [(False, False), (False, True), (True, False), (True, True)]
+    assert len({asked.cell.id for asked in cells}) == 4
 
 
 def test_sweeps_multiply_and_single_values_go_to_every_cell() -> None:
-    jobs = expanded("model.depth=10,18", "train.steps=range(1,4)", "threads=2")
-    found = [(job.settings.model.depth, job.settings.train.steps, job.settings.threads) for job in jobs]
+    cells = expanded("model.depth=10,18", "train.steps=range(1,4)", "threads=2")
+    found = [(asked.settings.model.depth, asked.settings.train.steps, asked.settings.threads) for asked in cells]
     assert found == [(depth, steps, 2) for depth in (10, 18) for steps in (1, 2, 3)]
 
 
 def test_a_job_composed_from_its_overrides_is_the_same_cell() -> None:
-    for job in expanded("model=resnet,lstm", "seeds.vary=[init],[order,dropout]", "++train.optimizer=sgd"):
-        assert expanded(*job.overrides)[0].cell == job.cell
+    for asked in expanded("model=resnet,lstm", "seeds.vary=[init],[order,dropout]", "++train.optimizer=sgd"):
+        assert expanded(*asked.overrides)[0].cell == asked.cell
 
 
 def test_a_list_is_one_value_not_a_sweep() -> None:
-    (job,) = expanded("seeds.vary=[init,order]")
-    assert job.settings.seeds.vary == ["init", "order"]
+    (asked,) = expanded("seeds.vary=[init,order]")
+    assert asked.settings.seeds.vary == ["init", "order"]
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ def test_words_that_mean_no_cells_are_refused(words: list[str], said: str) -> No
 
 
 def test_a_cell_reached_by_different_words_is_refused_with_both() -> None:
-    jobs = expanded("dataset.view=null,image")
+    cells = expanded("dataset.view=null,image")
     with pytest.raises(ConfigError, match=r"dataset\.view=image.*dataset\.view=null"):
-        distinct(jobs)
+        distinct(cells)
 
 
 def test_different_cells_pass() -> None:
@@ -118,8 +118,8 @@ def test_what_the_machine_decided_is_said_in_overrides_that_lead_there() -> None
     assert sorted(word.partition("=")[0] for word in words) == [
         *("dataset.size", "device", "threads", "train.steps", "trials")
     ]
-    (job,) = expanded("train.batch_size=16", *(word for word in words if not word.startswith("study")))
-    assert (job.settings.train, job.settings.threads, job.settings.dataset.size) == (after.train, 3, 8)
+    (asked,) = expanded("train.batch_size=16", *(word for word in words if not word.startswith("study")))
+    assert (asked.settings.train, asked.settings.threads, asked.settings.dataset.size) == (after.train, 3, 8)
 
 
 def test_nothing_decided_is_nothing_said() -> None:

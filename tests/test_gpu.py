@@ -46,7 +46,9 @@ CONFIG = {
 }
 
 
-def test_nothing_waits_for_the_device_between_steps() -> None:
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_nothing_waits_for_the_device_between_steps(precision: str, optimizer: str) -> None:
     from runner.models.resnet import resnet
     from runner.worker.clock import Clock, recorded_event
 
@@ -61,7 +63,8 @@ def test_nothing_waits_for_the_device_between_steps() -> None:
             yield batch
 
     try:
-        trained = train_model(model, watched(), CONFIG, 20, 10, Clock(recorded_event), lambda: None)  # type: ignore[arg-type]
+        config = {**CONFIG, "train": {**CONFIG["train"], "optimizer": optimizer}, "precision": {"name": precision}}
+        trained = train_model(model, watched(), config, 20, 10, Clock(recorded_event), lambda: None)  # type: ignore[arg-type]
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert len(trained.losses) == 20

@@ -1,17 +1,21 @@
 """The report: its words, its files byte for byte, its command."""
 
 import csv
+import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from factory import CPU, Plant, four_modes, make_cell, make_study
+from factory import CPU, GPU, Plant, four_modes, make_cell, make_study
 
 from runner.jsonfile import read_json
 from runner.report import write_report
+from runner.report.markdown import escaped, markdown
 from runner.report.number import NONE, memory, number, number_and_sd, percent
-from runner.study import record_file
+from runner.report.terminal import show
+from runner.study import Study, record_file
 
 ROOT = Path(__file__).parent.parent
 
@@ -23,6 +27,13 @@ def files(study):
 def report_of(study):
     write_report(study)
     return study.report_markdown.read_text()
+
+
+def table_of(text, column):
+    """One column of a report's table."""
+    lines = [line.split(" | ") for line in text.splitlines() if line.startswith("|")]
+    index = lines[0].index(column)
+    return [line[index] for line in lines[2:]]
 
 
 def command(*arguments):
@@ -57,6 +68,7 @@ def test_report_of_the_usual_study(tmp_path):
     assert "5 processes from 1 interpreter; the chance that a further one differs is below 53 % at 95 %" in text
     assert "two trials disagree on 3 % of the predictions [" in text
     assert "driver" not in text
+    assert table_of(text, "tuning s") == ["\u2013", "2.00", "none seen", "1.90"]
 
 
 def test_rebuilding_gives_the_same_bytes(tmp_path):
@@ -95,6 +107,49 @@ def test_undecided_says_how_many_rounds(tmp_path):
     text = report_of(make_study(tmp_path / "study", plants))
     assert "undecided: " in text
     assert "rounds in all would settle it" in text
+
+
+def test_rounds_beyond_the_cap_are_named_by_the_summary(tmp_path):
+    plants = [(make_cell(), Plant(noise=0.05)), (make_cell("benchmark"), Plant(noise=0.05))]
+    summary = write_report(make_study(tmp_path / "study", plants))
+    assert summary["most_rounds"] == 1000
+    summary["cells"][1]["speed"]["ratio_to_baseline"]["rounds"] = (12, None)
+    summary["most_rounds"] = 300
+    assert "12 to more than 300 rounds in all would settle it" in markdown(summary)
+    summary["cells"][1]["speed"]["ratio_to_baseline"]["rounds"] = (None, None)
+    assert "undecided: more than 300 rounds would settle it" in markdown(summary)
+
+
+def test_unpaired_ratios_say_why(tmp_path):
+    def spread(cell, number):
+        return GPU | {"gpu_uuid": f"GPU-{cell.config['cudnn']['benchmark']}"}
+
+    plants = [(make_cell(), Plant()), (make_cell("benchmark"), Plant(ratio=0.8))]
+    text = report_of(make_study(tmp_path / "study", plants, environment=spread))
+    assert "], unpaired (no round has both on the same GPU and host), 20 % faster" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("a|b *c* `d` ~e~", r"a\|b \*c\* \`d\` \~e\~"),
+        ("<img src=x> & co", "&lt;img src=x&gt; &amp; co"),
+        ("[x](y) [1, 2] \\", r"[x\](y) [1, 2] \\"),
+        ("_so_ __init__ deterministic_benchmark", r"\_so\_ \_\_init\_\_ deterministic_benchmark"),
+        ("two\nlines", "two lines"),
+    ],
+)
+def test_text_stays_text_in_markdown(text, written):
+    assert escaped(text) == written
+
+
+def test_a_narrow_terminal_folds_and_loses_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # taken for a terminal
+    monkeypatch.setenv("COLUMNS", "80")
+    show(write_report(four_modes(tmp_path / "study")))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) for line in lines) <= 80
+    assert not any("\u2026" in line for line in lines)
 
 
 def test_cpu_is_not_ranked(tmp_path):
@@ -141,3 +196,35 @@ def test_command_says_in_one_line_what_is_wrong(tmp_path):
         assert done.returncode == 2
         assert named in done.stderr
         assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.fixture
+def publishing():
+    spec = importlib.util.spec_from_file_location("publish_results", ROOT / "scripts" / "publish_results.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_published_pages_nest_their_headings_and_name_no_machine(tmp_path, publishing):
+    study = make_study(tmp_path / "one", [(make_cell(), Plant())])
+    asked = {"rounds": 0, "command": ["python", "-m", "runner", "trials=5", "study=/home/me"], "started": "today"}
+    empty = Study.create(tmp_path / "two", asked, [make_cell()])
+    (tmp_path / "README.md").write_text("a\n<!-- results: begin -->\nold\n<!-- results: end -->\nz\n")
+    summary = publishing.published(write_report(study))
+    publishing.publish("page", [("A title", empty, summary)], tmp_path)
+    page = (tmp_path / "docs" / "results" / "page.md").read_text()
+    heads = [line for line in page.splitlines() if line.startswith("#")]
+    assert heads[:3] == [
+        "# Measured: the four modes",
+        "## A title",
+        "### resnet on digits, precision fp32, NVIDIA H200",
+    ]
+    assert heads[3:] == ["#### Repeatability", "#### Environment"]
+    assert "    python -m runner trials=5\n" in page
+    for text in (page, (tmp_path / "docs" / "results" / "page" / "two.json").read_text()):
+        assert "NVIDIA H200" in text
+        assert "node1" not in text and "GPU-1" not in text
+    readme = (tmp_path / "README.md").read_text().splitlines()
+    assert readme[2].startswith("| mode | step ms |")
+    assert (readme[0], readme[-1], "old" in readme) == ("a", "z", False)

@@ -1,7 +1,7 @@
 """The settings: every option of conf/ is one, and what is no setting is refused by name."""
 
 from collections.abc import Iterator
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -242,9 +242,3 @@ def test_what_changes_the_outcome_makes_another_cell(word: str) -> None:
 
 def test_a_cell_knows_the_kind_of_device_not_which_one() -> None:
     assert cell_config(settings("device=cuda:1")) == cell_config(settings("device=cuda"))
-
-
-def test_every_field_of_a_custom_data_set_that_must_be_given_says_so() -> None:
-    missing = [item.name for item in fields(DATASETS["custom"]) if item.default == "???"]
-    assert missing == ["_target_"]
-    assert all(item.default is not MISSING or item.name == "name" for item in fields(DATASETS["digits"]))

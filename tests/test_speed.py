@@ -12,7 +12,7 @@ from scipy import stats
 from runner.analysis.environment import Environment
 from runner.analysis.figure import Figure, mean_interval, sd_interval, welch_interval
 from runner.analysis.ratio import MOST_ROUNDS, compare, decide, paired_ratio, pairs_of, rounds_to_settle, self_ratio
-from runner.analysis.sample import Sample
+from runner.analysis.sample import Sample, baselines
 from runner.analysis.speed import speed_figures
 
 values = st.lists(st.floats(-5, 5), min_size=2, max_size=12)
@@ -25,7 +25,7 @@ def sample(mode, step_ms, environment=GPU, first_ms=500.0, **speed):
         record = make_record(cell, number, environment=environment)
         times = replace(record.speed, step_ms=value, first_step_ms=first_ms, **speed)
         records.append(replace(record, speed=times))
-    return Sample(cell, mode, Environment.of(records[0]), records)
+    return Sample(cell, mode, Environment.of(records[0]), records, baselines([cell])[cell.id])
 
 
 def test_figure_by_hand():
@@ -114,13 +114,24 @@ def test_unpaired_trials_are_said_to_be_so():
     elsewhere = sample("benchmark", [8, 8.1, 7.9], GPU | {"gpu_uuid": "GPU-2"})
     ratio = compare(elsewhere, sample("default", [10, 10.1, 9.9]), 1)
     expected = welch_interval(np.log([8, 8.1, 7.9]), np.log([10, 10.1, 9.9]))
-    assert not ratio.paired
+    assert (ratio.paired, ratio.why) == (False, "no round has both on the same GPU and host")
     assert ratio.ci95 == pytest.approx(tuple(np.exp(expected)))
+
+
+def test_a_single_pair_among_several_trials_is_not_all_that_is_used():
+    own, base = sample("benchmark", [8, 8.1, 7.9]), sample("default", [10, 10.1, 9.9])
+    moved = [replace(one, environment=GPU | {"gpu_uuid": "GPU-2"}) for one in own.records[1:]]
+    ratio = compare(replace(own, records=[own.records[0], *moved]), base, 1)
+    expected = welch_interval(np.log([8, 8.1, 7.9]), np.log([10, 10.1, 9.9]))
+    assert (ratio.paired, ratio.why) == (False, "only one round has both on the same GPU and host")
+    assert ratio.ci95 == pytest.approx(tuple(np.exp(expected)))
+    assert ratio.verdict == "faster"
 
 
 def test_one_pair_decides_nothing():
     ratio = compare(sample("benchmark", [8.0]), sample("default", [10.0]), 1)
     assert (ratio.value, ratio.ci95, ratio.verdict) == (pytest.approx(0.8), None, "undecided")
+    assert (ratio.paired, ratio.rounds, ratio.why) == (True, None, "one pair gives no interval")
 
 
 def test_inert_prints_the_ratio_all_the_same():
@@ -173,15 +184,37 @@ def test_false_alarms_stay_within_five_percent_over_three_comparisons():
 def test_tuning_cost_and_break_even_by_hand():
     own, base = sample("benchmark", [8.0, 8.0], first_ms=2500.0), sample("default", [10.0, 10.0], first_ms=500.0)
     figures = speed_figures(own, base, compare(own, base, 1))
-    assert figures.autotune_s == pytest.approx(2.0)
+    assert (figures.autotune_s, figures.autotune_seen) == (pytest.approx(2.0), True)
     assert figures.break_even_steps == pytest.approx(1000.0)
+
+
+@pytest.mark.parametrize(
+    ("excess_ms", "seen"),
+    [
+        ([200.0, 220.0, 210.0], True),
+        ([49.0, 48.0, 49.5], False),
+        ([-300.0, 200.0, 400.0], False),
+        ([-200.0, -220.0, -210.0], False),
+        ([200.0], True),
+    ],
+)
+def test_a_cost_of_tuning_is_seen_if_it_is_large_enough_and_told_from_none(excess_ms, seen):
+    own, base = sample("benchmark", [8.0] * len(excess_ms)), sample("default", [10.0] * len(excess_ms))
+    speeds = [replace(one.speed, first_step_ms=500.0 + more) for one, more in zip(own.records, excess_ms, strict=True)]
+    own = replace(own, records=[replace(one, speed=speed) for one, speed in zip(own.records, speeds, strict=True)])
+    figures = speed_figures(own, base, compare(own, base, 1))
+    assert figures.autotune_seen is seen
+    assert figures.autotune_s == pytest.approx(np.median(excess_ms) / 1000)
+    expected = mean_interval(np.array(excess_ms) / 1000)
+    assert figures.autotune_s_ci95 == (expected and pytest.approx(expected))
 
 
 def test_no_gain_never_breaks_even_and_the_baseline_has_no_tuning():
     own, base = sample("deterministic", [12.0, 12.1]), sample("default", [10.0, 10.0])
     assert speed_figures(own, base, compare(own, base, 1)).break_even_steps == "never"
     itself = speed_figures(base, base, self_ratio(base, 0.95))
-    assert (itself.autotune_s, itself.break_even_steps, itself.ratio_to_baseline.value) == (None, None, 1.0)
+    assert (itself.autotune_s, itself.autotune_seen, itself.break_even_steps) == (None, False, None)
+    assert itself.ratio_to_baseline.value == 1.0
 
 
 def test_host_bound_and_memory():
@@ -197,7 +230,7 @@ def test_too_few_steps_give_no_figure():
     short = sample("default", [None, None])
     figures = speed_figures(short, short, self_ratio(short, 0.95))
     assert figures.step_ms is None
-    assert figures.ratio_to_baseline.value is None
+    assert (figures.ratio_to_baseline.value, figures.ratio_to_baseline.why) == (None, "no steady step time")
     assert figures.first_step_ms == 500.0
 
 

@@ -5,9 +5,11 @@ import json
 import pytest
 from factory import CPU, GPU, Plant, four_modes, make_cell, make_study
 
+from runner.analysis.sample import baselines
 from runner.analysis.summary import summarise
 from runner.errors import StudyError
 from runner.jsonfile import plain
+from runner.mode import MODES
 from runner.study import record_file
 
 CELL_KEYS = {"cell", "label", "config", "n", "failed", "diverged", "reproducibility", "speed", "metrics"}
@@ -115,6 +117,29 @@ def test_baseline_has_the_same_other_settings(tmp_path):
     assert [one["settings"] for one in summary["recommendations"]] == ["model=resnet", "model=unet"]
 
 
+def limited(mode, limit):
+    cell = make_cell(mode)
+    return make_cell(mode, cudnn=cell.config["cudnn"] | {"benchmark_limit": limit})
+
+
+def test_a_default_with_another_benchmark_limit_serves_as_baseline(tmp_path):
+    plants = [(make_cell(), Plant()), (make_cell("benchmark"), Plant(ratio=0.8)), (limited("benchmark", 0), Plant())]
+    summary = summarise(make_study(tmp_path / "study", plants))
+    values = [cell["speed"]["ratio_to_baseline"]["value"] for cell in summary["cells"]]
+    assert values == pytest.approx([1.0, 0.8, 1.0], rel=0.01)
+    assert {cell["speed"]["ratio_to_baseline"]["level"] for cell in summary["cells"]} == {1 - 0.05 / 2}
+    (answer,) = summary["recommendations"]
+    assert answer["cells"] == [cell["cell"] for cell in summary["cells"]]
+    assert answer["settings"] == ""
+
+
+def test_a_default_with_the_same_benchmark_limit_comes_first():
+    cells = [make_cell(), limited("benchmark", 5), limited("default", 5), limited("benchmark", 0)]
+    found = baselines(cells)
+    assert [found[cell.id] for cell in cells] == [cells[0].id, cells[2].id, cells[2].id, cells[0].id]
+    assert len(set(baselines(cells[1::2]).values())) == 1
+
+
 def test_inert_studies_rank_nothing(tmp_path):
     summary = summarise(four_modes(tmp_path / "study", environment=lambda cell, number: CPU))
     assert {cell["speed"]["ratio_to_baseline"]["verdict"] for cell in summary["cells"]} == {"inert"}
@@ -133,6 +158,44 @@ def test_ties_are_said(tmp_path):
 def test_four_trials_are_too_few_to_call_reproducible(tmp_path):
     answer = summarise(four_modes(tmp_path / "study", rounds=4))["recommendation"]["reproducible"]
     assert answer == {"undecided": "needs at least 5 finished trials a cell"}
+
+
+def reproducible(folder, *plants):
+    study = make_study(folder, [(make_cell(mode), plant) for mode, plant in zip(MODES.values(), plants, strict=False)])
+    return summarise(study)["recommendation"]["reproducible"]
+
+
+def test_equal_weights_with_a_loss_that_jitters_are_reproducible_and_it_is_said(tmp_path):
+    differs, jitters = Plant(loss_step=1, weights_step=1), Plant(loss_step=4, ratio=1.2)
+    equal = "weights bitwise equal, 5 of 5, the logged training loss differs"
+    answer = reproducible(tmp_path / "one", differs, differs, jitters)
+    assert (answer["label"], answer["why"]) == ("deterministic (T,F)", f"{equal}; the only mode here that repeats")
+    answer = reproducible(tmp_path / "two", differs, Plant(ratio=1.5), jitters)
+    assert answer["why"] == f"{equal}; least step time, {ratio_of(answer):.3f} of the default's"
+
+
+def ratio_of(answer):
+    return float(answer["why"].split("least step time, ")[1].split()[0])
+
+
+def test_an_evaluation_that_differs_is_not_reproducible(tmp_path):
+    for name, plant in {"metrics": Plant(evaluation=True), "both": Plant(loss_step=2, evaluation=True)}.items():
+        answer = reproducible(tmp_path / name, plant, plant)
+        assert answer == {"undecided": "needs a mode bitwise equal in all of at least 5 trials: there is none here"}
+
+
+def test_seeds_that_vary_are_told_instead_of_asking_for_another_mode(tmp_path):
+    seeds = {"seeds": {"base": 0, "vary": ["order"]}}
+    plants = [(make_cell(mode, **seeds), Plant(loss_step=1, weights_step=1)) for mode in ("default", "deterministic")]
+    answer = summarise(make_study(tmp_path / "study", plants))["recommendation"]["reproducible"]
+    assert answer == {"undecided": "needs seeds=fixed: here seeds differ by design (order)"}
+
+
+def test_a_cost_of_tuning_that_was_not_seen_pays_nothing_back(tmp_path):
+    plants = [(make_cell(), Plant()), (make_cell("benchmark"), Plant(ratio=0.8))]
+    answer = summarise(make_study(tmp_path / "study", plants))["recommendation"]["fastest"]
+    assert answer["label"] == "benchmark (F,T)"
+    assert "pays back" not in answer["why"]
 
 
 def test_a_damaged_record_is_named(tmp_path):

@@ -11,6 +11,8 @@ from tracked import all_runs, find, new_store, put, upload
 
 from runner import tracking
 from runner.analysis.summary import summarise
+from runner.report.answer import answers
+from runner.report.markdown import table
 from runner.study import Study
 from runner.tracking.summary import cell_figures
 
@@ -45,7 +47,7 @@ def test_a_study_is_one_run_above_a_run_a_cell_above_a_run_a_trial(uri: str, fou
     assert len(shown) == 1 + 4 + 4 * ROUNDS
     assert {run.info.status for run in shown} == {"FINISHED"}
     (top,) = [run for run in shown if "mlflow.parentRunId" not in run.data.tags]
-    assert top.info.run_name == "mode varied over 4 cells (four)"
+    assert top.info.run_name == f"mode varied over 4 cells ({four.asked()['id']})"
     for place in runs.cells.values():
         own = [run for run in shown if run.data.tags.get("mlflow.parentRunId") == place.run]
         assert len(own) == ROUNDS
@@ -54,10 +56,10 @@ def test_a_study_is_one_run_above_a_run_a_cell_above_a_run_a_trial(uri: str, fou
 
 
 def test_one_search_string_finds_a_trial(uri: str, four: Study) -> None:
-    client = upload(uri, four).client
-    assert len(find(client, "tags.study = 'four' and tags.mode = 'benchmark' and tags.level = 'trial'")) == ROUNDS
+    client, name = upload(uri, four).client, four.asked()["id"]
+    assert len(find(client, f"tags.study = '{name}' and tags.mode = 'benchmark' and tags.level = 'trial'")) == ROUNDS
     cell = four.cells()[2].id
-    (run,) = find(client, f"tags.study = 'four' and tags.cell = '{cell}' and tags.trial = '1'")
+    (run,) = find(client, f"tags.study = '{name}' and tags.cell = '{cell}' and tags.trial = '1'")
     assert run.info.run_name == "deterministic (T,F) #1"
     assert run.data.tags["outcome"] == "finished"
     assert run.info.end_time - run.info.start_time == 60_000
@@ -81,7 +83,7 @@ def test_a_cell_answers_the_question_on_the_compare_page(uri: str, four: Study) 
         assert shown["trials_finished"] == ROUNDS
     tags = {run.info.run_name: run.data.tags for run in find(runs.client, "tags.level = 'cell'")}
     assert tags["deterministic (T,F)"]["verdict"] == f"bitwise, {ROUNDS} of {ROUNDS}"
-    assert tags["benchmark (F,T)"]["verdict"] == "differs"
+    assert tags["benchmark (F,T)"]["verdict"] == f"weights differ, {ROUNDS} different of {ROUNDS}"
     assert tags["default (F,F)"]["speed_verdict"] == "baseline"
 
 
@@ -91,7 +93,8 @@ def test_the_study_carries_headline_and_files(uri: str, four: Study, tmp_path: P
     client = upload(uri, four).client
     (run,) = find(client, "tags.level = 'study'")
     assert run.data.tags["recommended_reproducible"].startswith("undecided: ")
-    assert "| deterministic (T,F) | 2 of 2 finished |" in run.data.tags["mlflow.note.content"]
+    assert answers(summarise(four))[0] in run.data.tags["mlflow.note.content"]
+    assert table(summarise(four)) in run.data.tags["mlflow.note.content"]
     assert run.data.params["rounds"] == str(ROUNDS)
     assert [item.path for item in client.list_artifacts(run.info.run_id)] == ["report.md", "summary.json"]
     assert run.info.artifact_uri.startswith((tmp_path / "store" / "mlartifacts").as_uri())
@@ -134,7 +137,7 @@ def test_the_environment_of_the_shell_has_no_influence(uri: str, four: Study, mo
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
     client = upload(uri, four).client
     assert {experiment.name for experiment in client.search_experiments()} == {"Default", "resnet on digits"}
-    assert len(find(client, "tags.study = 'four'")) == 13
+    assert len(find(client, f"tags.study = '{four.asked()['id']}'")) == 13
     assert client.search_runs(["0"]) == []
 
 
@@ -147,6 +150,47 @@ def test_two_models_stand_in_two_experiments_unless_one_is_named(uri: str, tmp_p
     assert len(all_runs(client)) == 2 + 2 + 2
     runs = tracking.open_study(uri, study, "mine")
     assert len({place.parent for place in runs.cells.values()}) == 1
+
+
+def test_each_experiment_is_told_its_own_answers(uri: str, tmp_path: Path) -> None:
+    plants = [
+        (make_cell(mode, model={"name": model}), Plant(ratio=fast if mode == "benchmark" else 1.0))
+        for model, fast in (("resnet", 0.8), ("unet", 1.3))
+        for mode in ("default", "benchmark")
+    ]
+    client = upload(uri, make_study(tmp_path / "study", plants, rounds=5)).client
+    fastest = {run.data.tags["recommended_fastest"].split(" (least")[0] for run in find(client, "tags.level = 'study'")}
+    assert fastest == {"benchmark (F,T), model=resnet", "default (F,F), model=unet"}
+    for run in find(client, "tags.level = 'study'"):
+        assert "settings" not in run.data.tags["mlflow.note.content"]
+        assert ("resnet" in run.data.tags["mlflow.note.content"]) != ("unet" in run.data.tags["mlflow.note.content"])
+
+
+def test_answers_for_several_settings_are_told_apart(uri: str, tmp_path: Path) -> None:
+    plants = [
+        (make_cell(mode, precision=precision), Plant(ratio=0.8 if mode == "benchmark" else 1.0))
+        for precision in ("fp32", "bf16")
+        for mode in ("default", "benchmark")
+    ]
+    client = upload(uri, make_study(tmp_path / "study", plants, rounds=5)).client
+    (run,) = find(client, "tags.level = 'study'")
+    assert run.data.tags["recommended_fastest"].startswith("precision=fp32: benchmark (F,T), precision=fp32 (least")
+    assert "; precision=bf16: benchmark (F,T), precision=bf16 (least" in run.data.tags["recommended_fastest"]
+
+
+def test_a_setting_cannot_write_the_page(uri: str, tmp_path: Path) -> None:
+    cells = [make_cell(note="<script>|*x*"), make_cell(note="plain")]
+    client = upload(uri, make_study(tmp_path / "study", [(cell, Plant()) for cell in cells], rounds=1)).client
+    (run,) = find(client, "tags.level = 'study'")
+    assert "| default (F,F), note=&lt;script&gt;\\|\\*x\\* |" in run.data.tags["mlflow.note.content"]
+    assert "<script>" not in run.data.tags["mlflow.note.content"]
+
+
+def test_loss_only_is_told_in_the_words_of_the_report(uri: str, tmp_path: Path) -> None:
+    client = upload(uri, make_study(tmp_path / "study", [(make_cell(), Plant(loss_step=4))], ROUNDS)).client
+    (run,) = find(client, "tags.level = 'cell'")
+    told = "weights bitwise equal, the logged training loss differs (weights equal in 2 of 2)"
+    assert run.data.tags["verdict"] == told
 
 
 def test_figures_of_two_environments_stand_apart(uri: str, tmp_path: Path) -> None:

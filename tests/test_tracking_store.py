@@ -1,5 +1,6 @@
 """Opening a store: what is refused, with which words, and that nothing of a user's is touched."""
 
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from factory import make_cell
+from mlflow.environment_variables import MLFLOW_HTTP_REQUEST_MAX_RETRIES, MLFLOW_HTTP_REQUEST_TIMEOUT
 from tracked import new_store
 
 from runner import tracking
@@ -56,6 +58,14 @@ def test_a_store_of_another_version_is_refused_and_left_alone(uri: str) -> None:
 def test_a_place_where_nothing_can_be_kept_is_refused(place: str) -> None:
     with pytest.raises(ConfigError, match=r"names no file|cannot be created"):
         tracking.check(place, [])
+
+
+def test_a_server_that_does_not_answer_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MLFLOW_HTTP_REQUEST_MAX_RETRIES.get() == 1
+    assert MLFLOW_HTTP_REQUEST_TIMEOUT.get() == 10
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(tracking.STORE_ERRORS):
+        tracking.check(f"http://127.0.0.1:{silent.getsockname()[1]}", [make_cell()])
 
 
 @pytest.mark.slow

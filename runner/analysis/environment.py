@@ -29,7 +29,7 @@ ENVIRONMENT = (
     "workspace",
     "launch_blocking",
 )
-# What names an instance: listed, but equal for pairs only.
+# What names an instance: listed, never compared here; a pair is of one host and one GPU.
 INSTANCE = ("host", "gpu_uuid", "git_revision")
 
 

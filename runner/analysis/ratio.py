@@ -1,7 +1,7 @@
 """The ratio of a cell's step time to its baseline's: paired where trials can be paired, with the verdict."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -21,7 +21,7 @@ class Ratio:
     """Step time over the baseline's step time: below 1 is faster. What cannot be computed is None.
 
     `ci95` has the simultaneous `level` 1 - 0.05/m; the same interval gives the verdict. `pairs` counts the pairs used;
-    `paired` is False for Welch's interval over trials that cannot be paired. `rounds` is the range, in all, that
+    `paired` is False for Welch's interval over trials that do not make two pairs. `rounds` is the range, in all, that
     would settle an undecided ratio if it stays where it is, None in it for beyond MOST_ROUNDS.
     """
 
@@ -58,43 +58,42 @@ def compare(sample: Sample, baseline: Sample | None, comparisons: int, margin: f
     if baseline is None:
         return _unknown("no default (F,F) with the same other settings in this environment", level, inert)
     both = [pair for pair in pairs_of(sample, baseline) if len(step_times(pair)) == 2]
-    if both:
+    own, other = step_times(sample.finished), step_times(baseline.finished)
+    if len(both) > 1 or (both and min(len(own), len(other)) == 1):
         logs = np.log([step_times(pair) for pair in both]) @ [1.0, -1.0]
         return paired_ratio(logs.tolist(), level, margin, inert)
-    own, other = step_times(sample.finished), step_times(baseline.finished)
     if not own or not other:
         return _unknown("no steady step time in both cells", level, inert)
-    return unpaired_ratio(np.log(own).tolist(), np.log(other).tolist(), level, margin, inert)
+    why = f"{'only one' if both else 'no'} round has both on the same GPU and host"
+    return unpaired_ratio(np.log(own).tolist(), np.log(other).tolist(), level, margin, why, inert)
 
 
 def self_ratio(sample: Sample, level: float) -> Ratio:
     """The baseline against itself: 1 by definition."""
     if not step_times(sample.finished):
-        return Ratio(None, None, "inert" if sample.cuda is False else "undecided", level, baseline=True)
+        return replace(_unknown("no steady step time", level, sample.cuda is False), baseline=True)
     return Ratio(1.0, (1.0, 1.0), "inert" if sample.cuda is False else "equivalent", level, baseline=True)
 
 
 def paired_ratio(log_ratios: Sequence[float], level: float, margin: float, inert: bool = False) -> Ratio:
     """The ratio from one log ratio a pair: exp of the mean and of its t interval."""
-    log_interval = mean_interval(log_ratios, level)
-    interval = _exp(log_interval)
+    interval = _exp(mean_interval(log_ratios, level))
     verdict = decide(interval, margin, inert)
-    open_with_spread = verdict == "undecided" and interval is not None
     return Ratio(
         value=float(np.exp(np.mean(log_ratios))),
         ci95=interval,
         verdict=verdict,
         level=level,
         pairs=len(log_ratios),
-        rounds=rounds_to_settle(log_ratios, level, margin) if open_with_spread else None,
+        rounds=rounds_to_settle(log_ratios, level, margin) if verdict == "undecided" else None,
         why=None if interval else "one pair gives no interval",
     )
 
 
 def unpaired_ratio(
-    logs: Sequence[float], baseline_logs: Sequence[float], level: float, margin: float, inert: bool = False
+    logs: Sequence[float], baseline_logs: Sequence[float], level: float, margin: float, why: str, inert: bool = False
 ) -> Ratio:
-    """The ratio of geometric means with Welch's interval, for trials that cannot be paired."""
+    """The ratio of geometric means with Welch's interval; `why` says what there is instead of pairs."""
     interval = _exp(welch_interval(logs, baseline_logs, level))
     return Ratio(
         value=float(np.exp(np.mean(logs) - np.mean(baseline_logs))),
@@ -102,7 +101,7 @@ def unpaired_ratio(
         verdict=decide(interval, margin, inert),
         level=level,
         paired=False,
-        why="no two trials of a round ran on the same GPU and host",
+        why=why,
     )
 
 

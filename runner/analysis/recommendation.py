@@ -4,21 +4,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from runner.analysis.divergence import Divergence
 from runner.analysis.ratio import Ratio
 
+QUESTIONS = ("fastest", "reproducible", "balanced")
 LEAST_TRIALS = 5
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """What a recommendation looks at in one cell."""
+    """What a recommendation looks at in one cell; `break_even_steps` is None where no tuning was seen."""
 
     cell: str
     label: str
     ratio: Ratio
     break_even_steps: float | str | None
-    bitwise: bool
-    trials: int
+    divergence: Divergence
+
+    @property
+    def trials(self) -> int:
+        """How many trials finished."""
+        return self.divergence.trials
+
+    @property
+    def repeats(self) -> str | None:
+        """What repeated in all of enough trials, the weights and the evaluation at least; None if it did not."""
+        if self.trials < LEAST_TRIALS or not self.divergence.same_evaluation:
+            return None
+        return {
+            "bitwise": f"bitwise, {self.trials} of {self.trials}",
+            "loss-only": f"weights bitwise equal, {self.trials} of {self.trials}, the logged training loss differs",
+        }.get(str(self.divergence.verdict))
 
 
 def recommend(candidates: Sequence[Candidate]) -> dict[str, Any]:
@@ -30,7 +46,7 @@ def recommend(candidates: Sequence[Candidate]) -> dict[str, Any]:
         return _all_undecided("the flags cannot act here: no CUDA in use")
     missing = [one.label for one in candidates if not one.trials]
     return {
-        "fastest": _noting(_least(tried), missing),
+        "fastest": _noting(_fastest(tried), missing),
         "reproducible": _noting(_reproducible(tried), missing),
         "balanced": {
             "undecided": "needs the number of plans each tuned mode draws, which this version does not tell apart"
@@ -39,7 +55,7 @@ def recommend(candidates: Sequence[Candidate]) -> dict[str, Any]:
 
 
 def _all_undecided(what: str) -> dict[str, Any]:
-    return {name: {"undecided": what} for name in ("fastest", "reproducible", "balanced")}
+    return {name: {"undecided": what} for name in QUESTIONS}
 
 
 def _noting(answer: dict[str, Any], missing: list[str]) -> dict[str, Any]:
@@ -48,32 +64,41 @@ def _noting(answer: dict[str, Any], missing: list[str]) -> dict[str, Any]:
     return answer | {"why": f"{answer['why']}; without {', '.join(missing)}, of which no trial finished"}
 
 
+def _fastest(candidates: Sequence[Candidate]) -> dict[str, Any]:
+    best = _least(candidates)
+    return {"undecided": best} if isinstance(best, str) else _answer(best, _speed_reason(best))
+
+
 def _reproducible(candidates: Sequence[Candidate]) -> dict[str, Any]:
-    repeating = [one for one in candidates if one.bitwise and one.trials >= LEAST_TRIALS]
+    repeating = [one for one in candidates if one.repeats]
+    if not repeating:
+        return {"undecided": _none_repeats(candidates)}
     if len(repeating) == 1:
-        only = repeating[0]
-        return _answer(only, f"bitwise, {only.trials} of {only.trials}; the only mode here that repeats bitwise")
-    if repeating:
-        answer = _least(repeating)
-        return answer if "undecided" in answer else answer | {"why": f"bitwise in all trials; {answer['why']}"}
+        return _answer(repeating[0], f"{repeating[0].repeats}; the only mode here that repeats")
+    best = _least(repeating)
+    return {"undecided": best} if isinstance(best, str) else _answer(best, f"{best.repeats}; {_speed_reason(best)}")
+
+
+def _none_repeats(candidates: Sequence[Candidate]) -> str:
+    varied = dict.fromkeys(name for one in candidates for name in one.divergence.seeds_varied)
+    if varied:
+        return f"needs seeds=fixed: here seeds differ by design ({', '.join(varied)})"
     if max(one.trials for one in candidates) < LEAST_TRIALS:
-        return {"undecided": f"needs at least {LEAST_TRIALS} finished trials a cell"}
-    return {"undecided": f"needs a mode bitwise equal in all of at least {LEAST_TRIALS} trials: there is none here"}
+        return f"needs at least {LEAST_TRIALS} finished trials a cell"
+    return f"needs a mode bitwise equal in all of at least {LEAST_TRIALS} trials: there is none here"
 
 
-def _least(candidates: Sequence[Candidate]) -> dict[str, Any]:
-    """The candidate with the least step time, if its interval lies below every other's; ties are said."""
+def _least(candidates: Sequence[Candidate]) -> Candidate | str:
+    """The candidate with the least step time if its interval lies below every other's, else what would settle it."""
     if len(candidates) == 1:
-        return {"undecided": "needs a second mode to compare with"}
+        return "needs a second mode to compare with"
     timed = [one for one in candidates if one.ratio.value is not None and one.ratio.ci95 is not None]
     unknown = [f"{one.label} ({one.ratio.why})" for one in candidates if one not in timed]
     if unknown:
-        return {"undecided": f"needs ratios with intervals for {', '.join(unknown)}"}
+        return f"needs ratios with intervals for {', '.join(unknown)}"
     best = min(timed, key=lambda one: one.ratio.value or 0.0)
     rivals = [one for one in timed if one is not best and _low(one) <= _high(best)]
-    if rivals:
-        return {"undecided": _tie([best, *rivals])}
-    return _answer(best, _speed_reason(best))
+    return _tie([best, *rivals]) if rivals else best
 
 
 def _low(candidate: Candidate) -> float:

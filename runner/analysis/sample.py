@@ -1,7 +1,8 @@
 """A sample: the trials of one cell in one environment, which is what may be pooled."""
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from itertools import compress
+from typing import Any
 
 from runner.analysis.environment import Environment, differing, environments_of
 from runner.cell import Cell, labels
@@ -11,18 +12,16 @@ from runner.study import Study
 
 @dataclass(frozen=True)
 class Sample:
-    """The trials of one cell in one environment, by number; `environment` is None while none has trained."""
+    """The trials of one cell in one environment, by number; `environment` is None while none has trained.
+
+    `baseline` is the id of the cell it is compared with, see `baselines`; the study need not have that cell.
+    """
 
     cell: Cell
     label: str
     environment: Environment | None
     records: list[Record]
-
-    @cached_property
-    def baseline(self) -> str:
-        """The id of its baseline: the cell with the same other settings and the pair (F,F)."""
-        cudnn = self.cell.config["cudnn"] | {"deterministic": False, "benchmark": False}
-        return Cell(self.cell.config | {"cudnn": cudnn}).id
+    baseline: str
 
     @property
     def finished(self) -> list[Record]:
@@ -43,23 +42,41 @@ class Sample:
 def samples_of(study: Study) -> list[Sample]:
     """Every cell once for each environment in which it was tried, in the study's order; once if in none."""
     cells, records = study.cells(), study.records()
-    environments, names = environments_of(records), labels(cells)
+    environments, names, defaults = environments_of(records), labels(cells), baselines(cells)
     own: dict[str, list[Record]] = {name: [] for name in names}
     for record in records:
         own[record.cell].append(record)
-    return [sample for cell in cells for sample in _samples(cell, names[cell.id], own[cell.id], environments)]
+    whole = [Sample(cell, names[cell.id], None, own[cell.id], defaults[cell.id]) for cell in cells]
+    return [sample for one in whole for sample in _split(one, environments)]
 
 
-def _samples(cell: Cell, label: str, own: list[Record], known: dict[str, Environment]) -> list[Sample]:
-    ids = [Environment.of(record).id for record in own]
+def baselines(cells: list[Cell]) -> dict[str, str]:
+    """For each cell's id that of its baseline: the pair (F,F) with the same other settings.
+
+    Where no cell has these, one that differs in `benchmark_limit` alone serves: a limit cannot act without benchmark.
+    """
+    exact = {cell.id: _default(cell) for cell in cells}
+    but_limit = {cell.id: _default(cell, benchmark_limit=None) for cell in cells}
+    serving = {but_limit[cell.id]: cell.id for cell in reversed(cells) if exact[cell.id] == cell.id}
+    return {name: own if own in exact else serving.get(but_limit[name], but_limit[name]) for name, own in exact.items()}
+
+
+def _default(cell: Cell, **changes: Any) -> str:
+    cudnn = cell.config["cudnn"] | {"deterministic": False, "benchmark": False} | changes
+    return Cell(cell.config | {"cudnn": cudnn}).id
+
+
+def _split(whole: Sample, known: dict[str, Environment]) -> list[Sample]:
+    ids = [Environment.of(record).id for record in whole.records]
     places = [known[name] for name in known if name in ids]
     if len(places) < 2:
-        return [Sample(cell, label, places[0] if places else None, own)]
+        return [replace(whole, environment=places[0] if places else None)]
     samples = []
     for index, place in enumerate(places):
         # A trial which died before it knew its environment is counted with the first, so that it is not lost.
-        here = [r for r, name in zip(own, ids, strict=True) if name == place.id or (not index and name not in known)]
-        samples.append(Sample(cell, f"{label}, {_suffix(place, places)}", place, here))
+        here = [name == place.id or (not index and name not in known) for name in ids]
+        label, records = f"{whole.label}, {_suffix(place, places)}", list(compress(whole.records, here))
+        samples.append(replace(whole, label=label, environment=place, records=records))
     return samples
 
 

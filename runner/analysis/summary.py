@@ -8,12 +8,11 @@ from runner.analysis.divergence import Divergence, divergence
 from runner.analysis.environment import INSTANCE, Environment
 from runner.analysis.figure import Figure
 from runner.analysis.flags import flag_mismatches
-from runner.analysis.ratio import MARGIN, compare, self_ratio
-from runner.analysis.recommendation import Candidate, recommend
+from runner.analysis.ratio import MARGIN, MOST_ROUNDS, compare, self_ratio
+from runner.analysis.recommendation import QUESTIONS, Candidate, recommend
 from runner.analysis.sample import Sample, samples_of
 from runner.analysis.speed import SpeedFigures, speed_figures
 from runner.analysis.variance import Pairwise, disagreement, weight_distance
-from runner.mode import mode_text
 from runner.record import Record
 from runner.study import Study
 
@@ -44,6 +43,7 @@ def summarise(study: Study) -> dict[str, Any]:
         "schema": SCHEMA,
         "study": study.asked()["id"],
         "margin": MARGIN,
+        "most_rounds": MOST_ROUNDS,
         "environments": _environments(samples),
         "cells": [_cell(summary) for summary in summaries],
         "recommendation": _one_answer(recommendations),
@@ -106,7 +106,7 @@ def _cell(summary: CellSummary) -> dict[str, Any]:
         "config": sample.cell.config,
         "environment": sample.environment.id if sample.environment else None,
         "n": outcomes["finished"],
-        "failed": outcomes["failed"] + outcomes["timed_out"] + outcomes["interrupted"],
+        "failed": sum(record.failed for record in sample.records),
         "diverged": outcomes["diverged"],
         "unfinished": [
             {"trial": record.number, "outcome": record.outcome, "reason": record.reason} for record in sample.unfinished
@@ -134,17 +134,26 @@ def _reproducibility(summary: CellSummary) -> dict[str, Any]:
 
 
 def _recommendations(summaries: list[CellSummary]) -> list[dict[str, Any]]:
-    """One answer for each set of cells that differ in nothing but the mode and share an environment."""
+    """One answer for each set of cells that share baseline and environment: they differ in `cudnn` alone."""
     groups: dict[tuple[str, str | None], list[CellSummary]] = {}
     for summary in summaries:
         environment = summary.sample.environment
         key = summary.sample.baseline, environment.id if environment else None
         groups.setdefault(key, []).append(summary)
-    return [{"settings": _settings(group[0].sample), **recommend(_candidates(group))} for group in groups.values()]
+    return [
+        {
+            "settings": _settings(group),
+            "cells": [one.sample.cell.id for one in group],
+            **recommend(_candidates(group)),
+        }
+        for group in groups.values()
+    ]
 
 
-def _settings(sample: Sample) -> str:
-    return sample.label.removeprefix(mode_text(sample.cell.config["cudnn"])).removeprefix(", ")
+def _settings(group: list[CellSummary]) -> str:
+    """What the labels of all cells of a group say after the mode."""
+    first, *others = [one.sample.label.split(", ") for one in group]
+    return ", ".join(part for part in first[1:] if all(part in other for other in others))
 
 
 def _candidates(group: list[CellSummary]) -> list[Candidate]:
@@ -153,17 +162,16 @@ def _candidates(group: list[CellSummary]) -> list[Candidate]:
             cell=one.sample.cell.id,
             label=one.sample.label,
             ratio=one.speed.ratio_to_baseline,
-            break_even_steps=one.speed.break_even_steps,
-            bitwise=one.divergence.verdict == "bitwise",
-            trials=one.divergence.trials,
+            break_even_steps=one.speed.break_even_steps if one.speed.autotune_seen else None,
+            divergence=one.divergence,
         )
         for one in group
     ]
 
 
 def _one_answer(recommendations: list[dict[str, Any]]) -> dict[str, Any]:
-    answers = [{name: found[name] for name in ("fastest", "reproducible", "balanced")} for found in recommendations]
+    answers = [{name: found[name] for name in QUESTIONS} for found in recommendations]
     if all(answer == answers[0] for answer in answers[1:]):
         return answers[0]
     several = {"undecided": f"there are {len(answers)} settings, each with its own answer: see recommendations"}
-    return {"fastest": several, "reproducible": several, "balanced": several}
+    return dict.fromkeys(QUESTIONS, several)

@@ -1,25 +1,33 @@
 """report.md: the study for people, with nothing in it that the summary does not hold."""
 
+import html
+import re
+from collections.abc import Collection, Iterable
+from itertools import compress
 from typing import Any
 
+from runner.report.answer import answers
 from runner.report.table import header, main_metric, rows
 from runner.report.words import bound_words, cell_notes, spread_words
 
+# An underscore within a word is left alone: there it means nothing, and people read the source too.
+SPECIAL = re.compile(r"[\\`*~|]|\](?=\s*\()|(?<![^\W_])_|_(?![^\W_])")
 HOW_TO_READ = """\
 Figures are over finished trials, one process each: mean (sample sd) [95 % interval]. The ratio is step time over the
 default's, from pairs of trials of the same round on the same device unless it says unpaired; its interval is
 simultaneous over all comparisons with that baseline, and it alone gives the verdict. "20 % faster" is 20 % less time a
-step. Tuning is what the first step costs more than the default's, the median over pairs. Memory is the largest of
-all trials. "3 of 5" distinct weights are three different digests of the final weights in five trials.
+step. Tuning is what the first step costs more than the default's, the median over pairs; "none seen" is less than
+0.05 s, or not told from 0 by the 95 % interval over pairs. Memory is the largest of all trials. "3 of 5" distinct
+weights are three different digests of the final weights in five trials.
 """
 
 
 def markdown(summary: dict[str, Any]) -> str:
     """The report's text."""
     sections = [
-        f"# {headline(summary)}",
-        "\n".join(answers(summary)),
-        _table(header(summary), rows(summary)),
+        f"# {escaped(headline(summary))}",
+        bullets(answers(summary)),
+        table(summary),
         HOW_TO_READ.strip(),
         _section("Notes", _notes(summary)),
         _section("Repeatability", _repeatability(summary)),
@@ -37,26 +45,6 @@ def headline(summary: dict[str, Any]) -> str:
     return f"{model} on {dataset}, precision {precision}, {' and '.join(devices) or 'device unknown'}"
 
 
-def answers(summary: dict[str, Any]) -> list[str]:
-    """The answer: a line a question, or one line where the flags cannot act. Several settings are told apart."""
-    several = len(summary["recommendations"]) > 1
-    lines = []
-    for found in summary["recommendations"]:
-        prefix = f"{found['settings'] or 'all else equal'}: " if several else ""
-        questions = {name: found[name] for name in ("fastest", "reproducible", "balanced")}
-        if len({str(answer) for answer in questions.values()}) == 1:
-            lines.append(f"- {prefix}no ranking: {found['fastest']['undecided']}")
-        else:
-            lines += [f"- {prefix}{name}: {_answer(answer)}" for name, answer in questions.items()]
-    return lines
-
-
-def _answer(answer: dict[str, Any]) -> str:
-    if "undecided" in answer:
-        return f"undecided: {answer['undecided']}"
-    return f"{answer['label']} ({answer['why']})"
-
-
 def _named(configs: list[dict[str, Any]], key: str) -> str:
     values = [config.get(key) for config in configs]
     names = dict.fromkeys(str(value.get("name")) if isinstance(value, dict) else str(value) for value in values)
@@ -67,17 +55,27 @@ def _device(environment: dict[str, Any]) -> str:
     return str(environment["gpu_name"] or environment["cpu"] or environment["device"])
 
 
-def _table(names: list[str], lines: list[list[str]]) -> str:
-    every = [names, ["---"] * len(names), *lines]
-    return "\n".join("| " + " | ".join(_escaped(text) for text in line) + " |" for line in every)
+def table(summary: dict[str, Any], without: Collection[str] = ()) -> str:
+    """The table of the cells, less the columns named."""
+    names = header(summary)
+    lines = [[escaped(text) for text in line] for line in (names, *rows(summary))]
+    lines.insert(1, ["---"] * len(names))
+    kept = [name not in without for name in names]
+    return "\n".join("| " + " | ".join(compress(line, kept)) + " |" for line in lines)
 
 
-def _escaped(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+def bullets(lines: Iterable[str]) -> str:
+    """A list, a line an item."""
+    return "\n".join(f"- {escaped(line)}" for line in lines)
+
+
+def escaped(text: str) -> str:
+    """One line of text that neither Markdown nor HTML take for their own: a user's settings are in it."""
+    return SPECIAL.sub(r"\\\g<0>", html.escape(" ".join(text.split()), quote=False))
 
 
 def _section(title: str, lines: list[str]) -> str:
-    return f"## {title}\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
+    return f"## {title}\n\n{bullets(lines)}" if lines else ""
 
 
 def _notes(summary: dict[str, Any]) -> list[str]:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from runner.report.number import NONE, memory, number, number_and_sd
-from runner.report.words import ratio_words, verdict_words
+from runner.report.number import NONE, memory, number_and_sd
+from runner.report.words import ratio_words, tuning_words, verdict_words
 
 
 def header(summary: dict[str, Any]) -> list[str]:
@@ -25,17 +25,17 @@ def header(summary: dict[str, Any]) -> list[str]:
 
 def rows(summary: dict[str, Any]) -> list[list[str]]:
     """One row a cell, in the study's order."""
-    return [_row(cell, main_metric(summary), summary["margin"]) for cell in summary["cells"]]
+    return [_row(cell, summary) for cell in summary["cells"]]
 
 
-def _row(cell: dict[str, Any], metric: str | None, margin: float) -> list[str]:
-    speed, found = cell["speed"], cell["reproducibility"]
+def _row(cell: dict[str, Any], summary: dict[str, Any]) -> list[str]:
+    speed, found, metric = cell["speed"], cell["reproducibility"], main_metric(summary)
     return [
         cell["label"],
         trials_words(cell),
         _figure(speed["step_ms"]),
-        ratio_words(cell, margin) if cell["n"] else NONE,
-        number(speed["autotune_s"]),
+        ratio_words(cell, summary) if cell["n"] else NONE,
+        tuning_words(cell),
         memory(speed["peak_memory_bytes"]),
         *([_figure(cell["metrics"].get(metric))] if metric else []),
         f"{found['unique_weights']} of {found['trials']}" if cell["n"] else NONE,

@@ -5,7 +5,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from runner.report.markdown import answers, headline
+from runner.report.answer import answers
+from runner.report.markdown import headline
 from runner.report.table import header, rows
 
 FILE_WIDTH = 200
@@ -18,9 +19,9 @@ def show(summary: dict[str, Any]) -> None:
         console.width = FILE_WIDTH
     table = Table(title=headline(summary))
     for name in header(summary):
-        table.add_column(name)
+        table.add_column(name, overflow="fold")
     for row in rows(summary):
         table.add_row(*row)
     console.print(table)
     for line in answers(summary):
-        console.print(line)
+        console.print(f"- {line}")

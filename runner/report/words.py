@@ -6,38 +6,44 @@ from typing import Any
 from runner.report.number import NONE, number, percent
 
 
-def ratio_words(cell: dict[str, Any], margin: float) -> str:
+def ratio_words(cell: dict[str, Any], summary: dict[str, Any]) -> str:
     """The ratio to the baseline with its interval and verdict, and what it lacks."""
     ratio = cell["speed"]["ratio_to_baseline"]
     value = ratio["value"]
     if value is None:
-        return f"{NONE} {ratio['why'] or 'no steady step time'}"
+        return f"{NONE} {ratio['why']}"
     if ratio["baseline"]:
         return "1, the baseline" + (", inert" if ratio["verdict"] == "inert" else "")
     interval = "[{:.3f}, {:.3f}]".format(*ratio["ci95"]) if ratio["ci95"] else "no interval"
-    unpaired = "" if ratio["paired"] else ", unpaired"
-    return f"{value:.3f} {interval}{unpaired}, {_verdict_words(ratio, margin)}"
+    unpaired = "" if ratio["paired"] else f", unpaired ({ratio['why']})"
+    return f"{value:.3f} {interval}{unpaired}, {_verdict_words(ratio, summary)}"
 
 
-def _verdict_words(ratio: dict[str, Any], margin: float) -> str:
+def _verdict_words(ratio: dict[str, Any], summary: dict[str, Any]) -> str:
     value = ratio["value"]
     change = f"{percent(abs(1 - value))} {'faster' if value < 1 else 'slower'}"
     if ratio["verdict"] == "equivalent":
-        return f"equivalent within {percent(margin)}: {change}"
+        return f"equivalent within {percent(summary['margin'])}: {change}"
     if ratio["verdict"] == "undecided":
-        return f"undecided{_settling(ratio)}"
+        return f"undecided{_settling(ratio, summary['most_rounds'])}"
     return "inert" if ratio["verdict"] == "inert" else change
 
 
-def _settling(ratio: dict[str, Any]) -> str:
+def _settling(ratio: dict[str, Any], most: int) -> str:
     if not ratio["rounds"]:
         return f": {ratio['why']}" if ratio["why"] and ratio["paired"] else ""
     low, high = ratio["rounds"]
     if low is None:
-        return ": more than 1000 rounds would settle it"
-    upper = "more than 1000" if high is None else str(high)
+        return f": more than {most} rounds would settle it"
+    upper = f"more than {most}" if high is None else str(high)
     rounds = upper if low == high else f"{low} to {upper}"
     return f": {rounds} rounds in all would settle it"
+
+
+def tuning_words(cell: dict[str, Any]) -> str:
+    """The cost of tuning in seconds, as far as it is one."""
+    speed = cell["speed"]
+    return number(speed["autotune_s"]) if speed["autotune_s"] is None or speed["autotune_seen"] else "none seen"
 
 
 def verdict_words(cell: dict[str, Any]) -> str:

@@ -10,10 +10,20 @@ import os
 # A measurement should not be reported to anybody, nor wait for a network: before MLflow is imported.
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")  # that a store was created is no news
+# A server that hangs must not hold up the next trial: by itself MLflow would go on asking for a quarter of an hour.
+os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
 
+from mlflow.exceptions import MlflowException
+from sqlalchemy.exc import SQLAlchemyError
+
+from runner.errors import ConfigError
 from runner.tracking.runs import StudyRuns, open_study
 from runner.tracking.store import check
 from runner.tracking.summary import send_summary
 from runner.tracking.trial import send_trial
 
-__all__ = ["StudyRuns", "check", "open_study", "send_summary", "send_trial"]
+# What sending raises when the store does not take it, whatever the reason.
+STORE_ERRORS = (MlflowException, SQLAlchemyError, OSError, ConfigError)
+
+__all__ = ["STORE_ERRORS", "StudyRuns", "check", "open_study", "send_summary", "send_trial"]

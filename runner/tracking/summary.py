@@ -6,8 +6,10 @@ from typing import Any
 
 from runner.cell import flatten
 from runner.record import Record
+from runner.report.answer import answer_to, answers
+from runner.report.markdown import bullets, table
+from runner.report.words import verdict_words
 from runner.study import Study
-from runner.tracking.description import description, recommended, verdict
 from runner.tracking.names import clean, params
 from runner.tracking.runs import CellRun, Points, StudyRuns, end, send, set_tags
 
@@ -26,10 +28,16 @@ def send_summary(runs: StudyRuns, study: Study, summary: dict[str, Any]) -> None
         end(runs.client, place.run, _status(own), own)
     for parent in dict.fromkeys(place.parent for place in runs.cells.values()):
         below = [place.cell.id for place in runs.cells.values() if place.parent == parent]
-        shown = [one for one in summary["cells"] if one["cell"] in below]
-        _send_study(runs, parent, study, {**summary, "cells": shown})
+        _send_study(runs, parent, study, _part(summary, below))
         own = [record for record in records if record.cell in below]
         end(runs.client, parent, _status(own), own)
+
+
+def _part(summary: dict[str, Any], cells: list[str]) -> dict[str, Any]:
+    """What the summary says of some cells."""
+    shown = [one for one in summary["cells"] if one["cell"] in cells]
+    said = [one for one in summary["recommendations"] if set(one["cells"]) <= set(cells)]
+    return {**summary, "cells": shown, "recommendations": said}
 
 
 def _status(records: list[Record]) -> str:
@@ -51,7 +59,7 @@ def _send_cell(runs: StudyRuns, place: CellRun, found: list[dict[str, Any]]) -> 
 def _cell_tags(cell: dict[str, Any]) -> dict[str, str]:
     ratio = cell["speed"]["ratio_to_baseline"]
     tags = {
-        "verdict": verdict(cell),
+        "verdict": verdict_words(cell),
         "speed_verdict": "baseline" if ratio.get("baseline") else ratio["verdict"],
         "break_even": cell["speed"]["break_even_steps"],
         "environment": cell.get("environment"),
@@ -63,10 +71,16 @@ def _send_study(runs: StudyRuns, run: str, study: Study, summary: dict[str, Any]
     counts = {"trials_finished": "n", "trials_failed": "failed", "trials_diverged": "diverged"}
     totals = {name: float(sum(cell[key] for cell in summary["cells"])) for name, key in counts.items()}
     _send_changed(runs, run, totals, flatten(study.asked()))
-    set_tags(runs.client, run, recommended(summary) | {"mlflow.note.content": description(summary)})
+    set_tags(runs.client, run, _study_tags(summary))
     for path in (study.summary_json, study.summary_csv, study.report_markdown):
         if path.is_file():
             runs.client.log_artifact(run, str(path))
+
+
+def _study_tags(summary: dict[str, Any]) -> dict[str, str]:
+    """The answers, one a tag, and what the run's page says at its top: the answers, then the table."""
+    tags = {f"recommended_{question}": answer_to(question, summary) for question in summary["recommendation"]}
+    return tags | {"mlflow.note.content": f"{bullets(answers(summary))}\n\n{table(summary)}\n"}
 
 
 def _send_changed(runs: StudyRuns, run: str, figures: dict[str, float], settings: dict[str, Any]) -> None:

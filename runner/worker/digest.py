@@ -75,9 +75,10 @@ def digest(tensors: Iterable[Tensor]) -> str:
 def sketch(tensors: Iterable[Tensor], size: int = 4096) -> Tensor:
     """A signed sum of all elements into `size` places: float32 (size,) on the CPU.
 
-    The squared Euclidean distance of two sketches is an unbiased estimate of that of the tensors, with a relative
-    standard error of sqrt(2 / size) (Alon, Matias, Szegedy 1996; Charikar, Chen, Farach-Colton 2002). Signs come from
-    the element's position, so every process draws the same ones.
+    The squared Euclidean distance of two sketches is an unbiased estimate of that of the tensors (Alon, Matias, Szegedy
+    1996; Charikar, Chen, Farach-Colton 2002), with a relative standard error of sqrt(2 / size) where the differences
+    spread over all places, as training's do; more where they meet in few. Signs and places come from an element's
+    position, so every process has the same ones.
     """
     parts = [tensor.detach().reshape(-1).double() for tensor in tensors if tensor.is_floating_point()]
     total, position = torch.zeros(size, dtype=torch.float64), 0

@@ -1,10 +1,10 @@
 """What must be equal for two trials to be comparable: machine, device, libraries and switches of this process."""
 
+import json
 import os
 import platform
 import socket
 import subprocess
-import sys
 from typing import Any
 
 import torch
@@ -37,7 +37,6 @@ def _cuda(device: torch.device) -> dict[str, Any]:
     return {
         "gpu_name": properties.name,
         "gpu_uuid": str(properties.uuid),
-        "gpu_capability": f"{properties.major}.{properties.minor}",
         "driver": _driver(),
         "cuda": torch.version.cuda,
         "cudnn": torch.backends.cudnn.version(),
@@ -73,15 +72,8 @@ def git_revision() -> str | None:
 
 
 def describe_devices(path: str) -> int:
-    """Write what a study's process, which never imports torch, must know of this machine as JSON: devices and torch."""
-    import json
-
-    facts = {
-        "cuda": [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())],
-        "mps": torch.backends.mps.is_available(),
-        "torch": torch.__version__,
-        "python": sys.version.split()[0],
-    }
+    """Write the names of this machine's CUDA devices as JSON: a study's process, which never imports torch, asks."""
+    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     with open(path, "w", encoding="utf-8") as file:
-        json.dump(facts, file)
+        json.dump(names, file)
     return 0

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from runner.data.rng import untouched
 from runner.worker.digest import lanes
 from runner.worker.task import Evaluation, predicted
 from runner.worker.train import laid_out
@@ -43,7 +44,7 @@ def evaluate(
     was_training = model.training
     model.eval()
     devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices), torch.no_grad():
+    with untouched(), torch.random.fork_rng(devices), torch.no_grad():
         for inputs, targets in batches:
             with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
                 outputs = model(laid_out(inputs, dtype))

@@ -78,7 +78,7 @@ def _series(trained: Trained, times: StepTimes, losses: Tensor, final: list[Tens
         enqueue_ms=times.enqueue_ms,
         wait_ms=times.wait_ms,
         shape=times.shape,
-        loss=losses.float().cpu().numpy(),
+        loss=losses.cpu().numpy(),
         data=torch.stack(trained.data).cpu().numpy(),
         predictions=evaluations[max(evaluations)].predictions,
         sketch=sketch(final).numpy(),

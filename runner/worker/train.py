@@ -30,16 +30,12 @@ class Trained:
     evaluations: dict[int, Any] = field(default_factory=dict)
 
 
-def make_optimizer(model: nn.Module, train: dict[str, Any]) -> Optimizer:
-    """SGD with momentum, or AdamW, as `train` says."""
+def make_optimizer(model: nn.Module, train: dict[str, Any], fused: bool | None = None) -> Optimizer:
+    """SGD with momentum, or AdamW, as `train` says; `fused` None leaves the implementation to PyTorch."""
+    common = {"lr": train["learning_rate"], "weight_decay": train["weight_decay"], "fused": fused}
     if train["optimizer"] == "adamw":
-        return AdamW(model.parameters(), lr=train["learning_rate"], weight_decay=train["weight_decay"])
-    return SGD(
-        model.parameters(),
-        lr=train["learning_rate"],
-        momentum=train["momentum"],
-        weight_decay=train["weight_decay"],
-    )
+        return AdamW(model.parameters(), **common)
+    return SGD(model.parameters(), momentum=train["momentum"], **common)
 
 
 def make_schedule(optimizer: Optimizer, train: dict[str, Any], steps: int) -> LRScheduler | None:
@@ -60,9 +56,10 @@ def train_model(
     train, view = config["train"], config["dataset"]["view"]
     dtype = AUTOCAST.get(config["precision"]["name"])
     device = next(model.parameters()).device
-    optimizer = make_optimizer(model, train)
-    schedule = make_schedule(optimizer, train, steps)
     scaler = torch.amp.GradScaler(device.type, enabled=dtype is torch.float16)
+    # Only a fused optimizer looks for infinities on the device; with any other the scaler waits for it in every step.
+    optimizer = make_optimizer(model, train, fused=True if scaler.is_enabled() and device.type == "cuda" else None)
+    schedule = make_schedule(optimizer, train, steps)
     trained = Trained()
     for step in range(1, steps + 1):
         with clock.waiting():
