@@ -176,7 +176,7 @@ def test_interpreters_are_counted(tmp_path):
     new = make_study(tmp_path / "new", plants, interpreter=str)
     assert "5 processes from 5 interpreters" in report_of(new)
     two = make_study(tmp_path / "two", plants, interpreter=lambda number: str(number % 3))
-    assert "interpreters count, not processes: below 78 %" in report_of(two)
+    assert "that a new start of Python does below 78 %" in report_of(two)
 
 
 def test_command_rebuilds_and_prints_the_table(tmp_path):

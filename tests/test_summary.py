@@ -204,3 +204,23 @@ def test_a_damaged_record_is_named(tmp_path):
     path.write_text('{"schema": 1, "cell"')
     with pytest.raises(StudyError, match=path.name):
         summarise(study)
+
+
+def test_tuning_pays_back_beside_the_fastest_that_answers_the_same_question(tmp_path):
+    summary = summarise(four_modes(tmp_path / "study"))
+    step_ms = {cell["label"]: cell["speed"]["step_ms"]["mean"] for cell in summary["cells"]}
+    tuning_s = {cell["label"]: cell["speed"]["autotune_s"] for cell in summary["cells"]}
+    rivals = {"fastest": "default (F,F)", "reproducible": "deterministic (T,F)"}
+    for question, rival in rivals.items():
+        answer = summary["recommendation"][question]
+        own = answer["label"]
+        steps = tuning_s[own] * 1000 / (step_ms[rival] - step_ms[own])
+        assert answer["why"].endswith(f"its tuning pays back after {steps:.0f} steps beside {rival}")
+
+
+def test_steps_bound_by_the_host_are_no_reason_for_more_rounds(tmp_path):
+    plants = [(make_cell(mode), Plant(enqueue_share=0.97, noise=0.05)) for mode in ("default", "benchmark")]
+    answers = summarise(make_study(tmp_path / "study", plants))["recommendation"]
+    assert {one["undecided"] for one in answers.values()} == {
+        "every step is bound by the host, so that the flags cannot matter"
+    }

@@ -13,12 +13,14 @@ LEAST_TRIALS = 5
 
 @dataclass(frozen=True)
 class Candidate:
-    """What a recommendation looks at in one cell; `break_even_steps` is None where no tuning was seen."""
+    """What a recommendation looks at in one cell; `autotune_s` is 0 where no tuning was seen, `step_ms` the mean."""
 
     cell: str
     label: str
     ratio: Ratio
-    break_even_steps: float | str | None
+    step_ms: float | None
+    autotune_s: float
+    host_bound: bool
     divergence: Divergence
 
     @property
@@ -44,6 +46,8 @@ def recommend(candidates: Sequence[Candidate]) -> dict[str, Any]:
         return _all_undecided("needs finished trials: there are none")
     if all(one.ratio.verdict == "inert" for one in tried):
         return _all_undecided("the flags cannot act here: no CUDA in use")
+    if all(one.host_bound for one in tried):
+        return _all_undecided("every step is bound by the host, so that the flags cannot matter")
     missing = [one.label for one in candidates if not one.trials]
     return {
         "fastest": _noting(_fastest(tried), missing),
@@ -66,7 +70,7 @@ def _noting(answer: dict[str, Any], missing: list[str]) -> dict[str, Any]:
 
 def _fastest(candidates: Sequence[Candidate]) -> dict[str, Any]:
     best = _least(candidates)
-    return {"undecided": best} if isinstance(best, str) else _answer(best, _speed_reason(best))
+    return {"undecided": best} if isinstance(best, str) else _answer(best, _speed_reason(best, candidates))
 
 
 def _reproducible(candidates: Sequence[Candidate]) -> dict[str, Any]:
@@ -76,7 +80,11 @@ def _reproducible(candidates: Sequence[Candidate]) -> dict[str, Any]:
     if len(repeating) == 1:
         return _answer(repeating[0], f"{repeating[0].repeats}; the only mode here that repeats")
     best = _least(repeating)
-    return {"undecided": best} if isinstance(best, str) else _answer(best, f"{best.repeats}; {_speed_reason(best)}")
+    return (
+        {"undecided": best}
+        if isinstance(best, str)
+        else _answer(best, f"{best.repeats}; {_speed_reason(best, repeating)}")
+    )
 
 
 def _none_repeats(candidates: Sequence[Candidate]) -> str:
@@ -116,13 +124,23 @@ def _tie(tied: list[Candidate]) -> str:
     return f"a tie: the intervals of the step times of {names} overlap"
 
 
-def _speed_reason(best: Candidate) -> str:
+def _speed_reason(best: Candidate, candidates: Sequence[Candidate]) -> str:
     if best.ratio.baseline or best.ratio.value is None:
         return "least step time; the baseline itself"
-    reason = f"least step time, {best.ratio.value:.3f} of the default's"
-    if isinstance(best.break_even_steps, float):
-        reason += f"; its tuning pays back after {best.break_even_steps:.0f} steps"
-    return reason
+    return f"least step time, {best.ratio.value:.3f} of the default's{_payback(best, candidates)}"
+
+
+def _payback(best: Candidate, candidates: Sequence[Candidate]) -> str:
+    """After how many steps the best one's tuning is paid for, beside all others that answer and tune less."""
+    costs = [
+        (1000 * (best.autotune_s - one.autotune_s) / (one.step_ms - best.step_ms), one.label)
+        for one in candidates
+        if best.step_ms and one.step_ms and one.autotune_s < best.autotune_s
+    ]
+    if not costs:
+        return ""
+    steps, rival = max(costs)
+    return f"; its tuning pays back after {steps:.0f} steps beside {rival}"
 
 
 def _answer(candidate: Candidate, why: str) -> dict[str, Any]:

@@ -162,7 +162,9 @@ def _candidates(group: list[CellSummary]) -> list[Candidate]:
             cell=one.sample.cell.id,
             label=one.sample.label,
             ratio=one.speed.ratio_to_baseline,
-            break_even_steps=one.speed.break_even_steps if one.speed.autotune_seen else None,
+            step_ms=one.speed.step_ms.mean if one.speed.step_ms else None,
+            autotune_s=one.speed.autotune_s or 0.0 if one.speed.autotune_seen else 0.0,
+            host_bound=bool(one.speed.host_bound),
             divergence=one.divergence,
         )
         for one in group

@@ -5,7 +5,8 @@ from typing import Any
 
 def answers(summary: dict[str, Any]) -> list[str]:
     """A line a question, or one line where no question has an answer. Several settings are told apart."""
-    questions = list(summary["recommendation"])
+    # "balanced" has no answer before plans are counted; a line that never says anything is left out.
+    questions = [name for name in summary["recommendation"] if name != "balanced"]
     return [prefix + line for prefix, found in _settings(summary) for line in _lines(found, questions)]
 
 

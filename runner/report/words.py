@@ -14,9 +14,13 @@ def ratio_words(cell: dict[str, Any], summary: dict[str, Any]) -> str:
         return f"{NONE} {ratio['why']}"
     if ratio["baseline"]:
         return "1, the baseline" + (", inert" if ratio["verdict"] == "inert" else "")
-    interval = "[{:.3f}, {:.3f}]".format(*ratio["ci95"]) if ratio["ci95"] else "no interval"
+    interval = f"[{_bound(ratio['ci95'][0])}, {_bound(ratio['ci95'][1])}]" if ratio["ci95"] else "no interval"
     unpaired = "" if ratio["paired"] else f", unpaired ({ratio['why']})"
     return f"{value:.3f} {interval}{unpaired}, {_verdict_words(ratio, summary)}"
+
+
+def _bound(ratio: float) -> str:
+    return "below 0.01" if ratio < 0.01 else "above 100" if ratio > 100 else f"{ratio:.3f}"
 
 
 def _verdict_words(ratio: dict[str, Any], summary: dict[str, Any]) -> str:
@@ -71,8 +75,9 @@ def bound_words(cell: dict[str, Any]) -> str:
     if m == n:
         return f"{counted}; {further}, a new start of Python included"
     start = found["bound_95_new_start"]
-    bound = "one is not enough for a claim" if start is None else f"below {100 * start:.0f} %"
-    return f"{counted}; {further}; for a new start of Python interpreters count, not processes: {bound}"
+    if start is None:
+        return f"{counted}; {further}; of a new start of Python this says nothing, use isolation=spawn for that"
+    return f"{counted}; {further}, that a new start of Python does below {100 * start:.0f} %"
 
 
 def spread_words(cell: dict[str, Any], metric: str | None) -> list[str]:
@@ -97,7 +102,7 @@ def cell_notes(cell: dict[str, Any], cuda: bool) -> list[str]:
     """What a reader must know before using a cell's figures."""
     speed, notes = cell["speed"], list(cell["flag_mismatch"])
     if cell["n"] and speed["step_ms"] is None:
-        notes.append(f"too few steps for a steady figure ({speed['steps'] or 0} a trial)")
+        notes.append(f"too few steps for a steady figure ({speed['steps'] or 0} a trial): set train.steps to 9 or more")
     if cuda and speed["host_bound"]:
         notes.append(
             f"the step is bound by the host: handing it over takes {number(speed['enqueue_ms'])} ms of "
