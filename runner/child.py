@@ -102,7 +102,7 @@ def call_in_new_interpreter(
     except subprocess.TimeoutExpired:
         timed_out = True
         _kill(process.pid)
-    except BaseException:
+    except KeyboardInterrupt:  # the child must not outlive the wish for it
         _kill(process.pid)
         process.wait()
         raise

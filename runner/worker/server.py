@@ -45,7 +45,7 @@ def _preload(modules: list[str]) -> None:
     for name in modules:
         try:
             importlib.import_module(name)
-        except Exception as error:
+        except Exception as error:  # any import may fail in any way; the trial that needs it will say so
             print(f"{name} was not loaded beforehand: {error}", file=sys.stderr)
 
 
