@@ -1,5 +1,6 @@
 """Start the interpreters in which trials run: a forkserver that is used again, or a new one for each call."""
 
+import contextlib
 import json
 import os
 import select
@@ -106,7 +107,10 @@ def call_in_new_interpreter(
         _kill(process.pid)
         process.wait()
         raise
-    return Ended(process.pid, process.wait(), timed_out)
+    status = process.wait()
+    with contextlib.suppress(ProcessLookupError):  # what it left behind would slow the next trial down
+        os.killpg(process.pid, signal.SIGKILL)
+    return Ended(process.pid, status, timed_out)
 
 
 def _start(call: str, environ: dict[str, str], folder: str, **streams: Any) -> "subprocess.Popen[bytes]":

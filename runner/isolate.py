@@ -15,6 +15,7 @@ from runner.trial import Trial
 # might start CUDA, which no child of a fork survives.
 PRELOADED = (
     "runner.worker.interpreter",
+    "runner.worker.main",
     "runner.worker.session",
     "runner.models.resnet",
     "runner.models.unet",
@@ -65,6 +66,7 @@ def run(trial: Trial, folder: Path, working_folder: str, timeout: float | None) 
 
 def _recorded(folder: Path, otherwise: Record) -> Record:
     """The record that the child left, or this one if it left none."""
+    folder.mkdir(parents=True, exist_ok=True)  # a trial may have removed it
     if not record_file(folder).is_file():
         otherwise.write(record_file(folder))
     return Record.read(record_file(folder))

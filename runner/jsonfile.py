@@ -44,7 +44,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write a value as sorted, indented JSON, so that equal content is equal bytes."""
     text = json.dumps(plain(value), sort_keys=True, indent=1, allow_nan=False, ensure_ascii=False)
-    write_bytes(path, f"{text}\n".encode())
+    write_bytes(path, f"{text}\n".encode(errors="backslashreplace"))
 
 
 def read_json(path: Path, schema: int) -> dict[str, Any]:

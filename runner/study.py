@@ -31,6 +31,8 @@ class Study:
         """
         study = cls(folder)
         try:
+            if folder.is_dir() and any(folder.iterdir()) and not study._asked.is_file():
+                raise StudyError(f"study={folder}: holds other files; name a new folder, or an empty one")
             (folder / "cells").mkdir(parents=True)
         except FileExistsError:
             raise StudyError(f"study={folder}: there is a study already; name another folder") from None
@@ -85,7 +87,8 @@ class Study:
     def records(self) -> list[Record]:
         """All records, by number and position. Raises StudyError naming a damaged one."""
         paths = (self.folder / "cells").glob("*/trial-*/record.json")
-        return sorted((Record.read(path) for path in paths), key=lambda record: (record.number, record.position))
+        own = (path for path in paths if path.parent.name.removeprefix("trial-").isdigit())  # not a copy set aside
+        return sorted((Record.read(path) for path in own), key=lambda record: (record.number, record.position))
 
     def record(self, cell: str, number: int) -> Record | None:
         """One trial's record, None while there is none."""

@@ -48,6 +48,8 @@ def sweep(arguments: list[str], config: DictConfig, loader: ConfigLoader, launch
         cause = f"\n{error.__cause__}" if isinstance(error, HydraException) and error.__cause__ else ""
         print(f"error: {error}{cause}", file=sys.stderr)
         code = REFUSED
+    except KeyboardInterrupt:  # before the first trial, or a second time
+        code = INTERRUPTED
     if code:
         sys.exit(code)
 

@@ -1,6 +1,8 @@
 """Models and data sets with a planted fault: what the product must find out is known here."""
 
 import os
+import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -160,3 +162,38 @@ class LosesStudy(Plain):
     def __init__(self, folder: str):
         super().__init__()
         Path(folder, "study.json").unlink()
+
+
+class Masked(Plain):
+    """Has an infinite buffer, as a causal attention mask has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mask", torch.full((3, 3), float("-inf")).triu(1))
+
+
+class NoEngine(Plain):
+    """Fails as cuDNN does when it finds no plan, in the benchmark mode alone."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """As Plain where benchmark is off."""
+        if torch.backends.cudnn.benchmark:
+            raise RuntimeError("FIND was unable to find an engine to execute this computation")
+        return super().forward(inputs)
+
+
+class LeavesProcess(Plain):
+    """Starts a process that would outlive the trial, and writes its pid to a file."""
+
+    def __init__(self, path: str):
+        super().__init__()
+        Path(path).write_text(str(subprocess.Popen(["sleep", "600"]).pid))
+
+
+class RemovesFolder(Plain):
+    """Removes the folder of its own trial."""
+
+    def __init__(self, study: str):
+        super().__init__()
+        for folder in Path(study).glob("cells/*/trial-*"):
+            shutil.rmtree(folder)

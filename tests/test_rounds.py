@@ -8,6 +8,7 @@ import pytest
 from conftest import call, study
 from hypothesis import given
 from hypothesis import strategies as st
+from processes import gone
 
 from runner.rounds import in_order
 from runner.study import Study
@@ -83,3 +84,40 @@ def test_a_store_that_breaks_costs_no_trial(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr.count("does not take the study") == 1
     assert [record.outcome for record in Study.open(tmp_path / "s").records()] == ["finished"] * 2
+
+
+def test_an_infinite_buffer_is_no_divergence(tmp_path: Path) -> None:
+    done = study(*TINY, "model._target_=planted.Masked", "trials=1", folder=tmp_path)
+    assert [record.outcome for record in done.records()] == ["finished"]
+
+
+def test_a_mode_for_which_cudnn_finds_no_plan_fails_alone(tmp_path: Path) -> None:
+    words = ["cudnn=default,benchmark", *TINY, "model._target_=planted.NoEngine", "trials=2", "tracking=off", "study=s"]
+    done = call("runner", "-m", *words, folder=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    found = Study.open(tmp_path / "s")
+    flags = {cell.id: cell.config["cudnn"]["benchmark"] for cell in found.cells()}
+    outcomes = sorted((flags[record.cell], record.outcome) for record in found.records())
+    assert outcomes == [(False, "finished")] * 2 + [(True, "failed")] * 2
+
+
+@pytest.mark.parametrize("isolation", ["forkserver", "spawn"])
+def test_what_a_trial_started_does_not_outlive_it(isolation: str, tmp_path: Path) -> None:
+    path = f"+model.args.path={tmp_path}/pid"
+    study(*TINY, "model._target_=planted.LeavesProcess", path, "trials=1", f"isolation={isolation}", folder=tmp_path)
+    assert gone([int((tmp_path / "pid").read_text())])
+
+
+def test_a_trial_that_removes_its_folder_ends_nothing(tmp_path: Path) -> None:
+    words = [*TINY, "model._target_=planted.RemovesFolder", f"+model.args.study={tmp_path}/s", "trials=2"]
+    done = call("runner", "-m", *words, "tracking=off", "study=s", folder=tmp_path)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert [record.outcome for record in Study.open(tmp_path / "s").records()][-1] == "failed"
+
+
+def test_flags_that_the_model_sets_itself_leave_no_recommendation(tmp_path: Path) -> None:
+    words = ["cudnn=default,deterministic", *TINY, "model._target_=planted.FlipsFlag", "trials=1"]
+    done = study(*words, folder=tmp_path)
+    answers = json.loads(done.summary_json.read_text())["recommendation"]
+    assert all("undecided" in answer for answer in answers.values())

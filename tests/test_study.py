@@ -1,11 +1,12 @@
 """The study folder: made once, each trial claimed once, everything read back from disk."""
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
 
 import pytest
-from factory import four_modes, make_cell, make_record, make_series
+from factory import Plant, four_modes, make_cell, make_record, make_series, make_study
 
 from runner.errors import StudyError
 from runner.study import Study, log_end, log_file, record_file, series_file, trial_file
@@ -127,3 +128,18 @@ def test_the_end_of_a_crash_is_the_error_not_the_list_of_modules(tmp_path: Path)
 def test_a_long_log_is_not_read_as_a_whole_and_may_begin_within_a_character(tmp_path: Path) -> None:
     log_file(tmp_path).write_bytes("ä".encode() * 1000 + b"x")
     assert log_end(tmp_path, size=10) == "äääääääääx"
+
+
+def test_a_folder_with_other_files_is_not_taken_for_a_study(tmp_path: Path) -> None:
+    (tmp_path / "report.md").write_text("my own")
+    with pytest.raises(StudyError, match="holds other files"):
+        Study.create(tmp_path, {}, [make_cell()])
+    assert (tmp_path / "report.md").read_text() == "my own"
+    assert not (tmp_path / "cells").exists()
+
+
+def test_a_copy_of_a_trial_set_aside_is_no_trial(tmp_path: Path) -> None:
+    made = make_study(tmp_path / "study", [(make_cell(), Plant())], rounds=2)
+    (folder,) = (tmp_path / "study" / "cells").iterdir()
+    shutil.copytree(folder / "trial-001", folder / "trial-001.bak")
+    assert len(made.records()) == 2

@@ -21,6 +21,7 @@ class Candidate:
     step_ms: float | None
     autotune_s: float
     host_bound: bool
+    flags_as_asked: bool
     divergence: Divergence
 
     @property
@@ -46,6 +47,11 @@ def recommend(candidates: Sequence[Candidate]) -> dict[str, Any]:
         return _all_undecided("needs finished trials: there are none")
     if all(one.ratio.verdict == "inert" for one in tried):
         return _all_undecided("the flags cannot act here: no CUDA in use")
+    other = [one.label for one in tried if not one.flags_as_asked]
+    if other:
+        return _all_undecided(
+            f"the flags were not as asked in {', '.join(other)}: the model sets them itself, see notes"
+        )
     if all(one.host_bound for one in tried):
         return _all_undecided("every step is bound by the host, so that the flags cannot matter")
     missing = [one.label for one in candidates if not one.trials]

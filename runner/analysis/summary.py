@@ -165,6 +165,7 @@ def _candidates(group: list[CellSummary]) -> list[Candidate]:
             step_ms=one.speed.step_ms.mean if one.speed.step_ms else None,
             autotune_s=one.speed.autotune_s or 0.0 if one.speed.autotune_seen else 0.0,
             host_bound=bool(one.speed.host_bound),
+            flags_as_asked=not flag_mismatches(one.sample.records),
             divergence=one.divergence,
         )
         for one in group

@@ -47,6 +47,7 @@ def _does_not_fit(error: BaseException, steps: int) -> bool:
     Not a failure of the device (out of memory, cuDNN finds no plan), of the machine, or of an operation that strict
     mode forbids: these may hit one cell alone, and are results.
     """
-    words = ("CUDA", "cuDNN", "CUBLAS", "cuBLAS", "out of memory", "allocate memory", "deterministic", "DataLoader")
+    device = ("CUDA", "cuDNN", "CUBLAS", "cuBLAS", "out of memory", "allocate memory", "unable to find an engine")
+    words = (*device, "deterministic", "DataLoader")
     elsewhere = isinstance(error, MemoryError | OSError) or any(word in f"{error!r}" for word in words)
     return steps == 0 and isinstance(error, Exception) and not elsewhere

@@ -55,16 +55,16 @@ def result_of(
         ),
         "memory": memory,
     }
-    outcome, reason = _outcome(losses, final)
+    outcome, reason = _outcome(losses, list(model.parameters()))
     return Result(outcome, reason, _series(trained, times, losses, final), figures)
 
 
-def _outcome(losses: Tensor, final: list[Tensor]) -> tuple[Outcome, str | None]:
-    """Diverged if a loss or a final weight is no finite number."""
+def _outcome(losses: Tensor, parameters: list[Tensor]) -> tuple[Outcome, str | None]:
+    """Diverged if a loss or a final parameter is no finite number; a buffer may be infinite by design (a mask)."""
     finite = torch.isfinite(losses).cpu()
     if not finite.all():
         return "diverged", f"the loss is {losses[~finite][0].item()} at step {int((~finite).nonzero()[0]) + 1}"
-    if not all(bool(torch.isfinite(tensor).all()) for tensor in final):
+    if not all(bool(torch.isfinite(tensor).all()) for tensor in parameters):
         return "diverged", "a weight is not finite after the last step"
     return "finished", None
 

@@ -8,6 +8,7 @@ Replies go to standard output: {"pid": n} when the child has started, {"status":
 signal). One child at a time; end of input ends the server and its child.
 """
 
+import contextlib
 import gc
 import importlib
 import json
@@ -89,6 +90,7 @@ def _wait(child: int, requests: int, wakeup: int) -> int:
     while True:
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:
+            end_group(child)
             return os.waitstatus_to_exitcode(status)
         ready, _, _ = select.select([requests, wakeup], [], [])
         if wakeup in ready:
@@ -96,6 +98,12 @@ def _wait(child: int, requests: int, wakeup: int) -> int:
         elif not os.read(requests, 1):
             os.killpg(child, signal.SIGKILL)
             os._exit(1)
+
+
+def end_group(child: int) -> None:
+    """End what a child has started and left behind: it would slow the next trial down and hold the device's memory."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
 
 
 def _reply(replies: int, message: dict[str, Any]) -> None:

@@ -55,8 +55,8 @@ def session(trial: Trial, seen: Seen) -> Result:
         times = clock.read()
     train_s = time.perf_counter() - built - sum(one.evaluate_s for one in trained.evaluations.values())
     memory = peak_memory(device)
+    seen.flags["after"] = flags.read()  # before the evaluation, in which a model may set others
     trained.evaluations[steps] = evaluate_now()
-    seen.flags["after"] = flags.read()
     return result_of(model, trained, times, initial, batch_size, memory, build_s=built - start, train_s=train_s)
 
 
