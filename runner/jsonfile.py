@@ -36,7 +36,7 @@ def write_bytes(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.chmod(aside, 0o644)
         os.replace(aside, path)
-    except BaseException:
+    except BaseException:  # Ctrl-C too: nothing may stay aside; it is raised again
         os.unlink(aside)
         raise
 
