@@ -32,6 +32,19 @@ def flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
+def difference(there: list[Cell], here: list[Cell]) -> str:
+    """In words, how the cells of a study differ from those that are asked for now."""
+    keys = sorted({key for cell in (*there, *here) for key in flatten(cell.config)})
+    values = {key: [_values(key, cells) for cells in (there, here)] for key in keys}
+    parts = [f"{key} is {old} there, {new} here" for key, (old, new) in values.items() if old != new]
+    return "; ".join(parts) or f"it has {len(there)} cells, now {len(here)} are asked for, in other combinations"
+
+
+def _values(key: str, cells: list[Cell]) -> str:
+    flats = [flatten(cell.config) for cell in cells]
+    return ",".join(sorted({_short(flat[key]) for flat in flats if key in flat})) or "not set"
+
+
 PAIR = ("cudnn.deterministic", "cudnn.benchmark")
 
 

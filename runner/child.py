@@ -1,6 +1,5 @@
-"""Start the interpreters in which trials run: a forkserver that is used again, or a new one for each call."""
+"""Start the interpreters in which trials run: forkservers, each used again or for one call only."""
 
-import contextlib
 import json
 import os
 import select
@@ -8,20 +7,37 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
 from runner.errors import StudyError
+from runner.process_end import end_group
 
 # What a relative entry of sys.path meant when this process began: a job may have changed the folder since.
-_PATHS = [str(Path(entry or ".").resolve()) for entry in sys.path]
+IMPORT_PATHS = [str(Path(entry or ".").resolve()) for entry in sys.path]
 # The working folder comes after our import: users name modules of theirs there, none of which may stand in for ours.
 _CODE = (
-    "import sys; sys.path[:] = {paths}; from runner.worker import server; sys.path.append({folder!r}); server.{call}"
+    "import sys; sys.path[:] = {paths}; from runner.worker import server; sys.path.append({folder!r}); "
+    "server.serve({parent}, {modules})"
 )
+
+PATIENCE_S = 5.0
+
+
+class ServerDied(StudyError):
+    """The forkserver ended by itself; `status` is its exit status (negative: the signal)."""
+
+    def __init__(self, message: str, status: int):
+        super().__init__(message, status)
+
+    @property
+    def status(self) -> int:
+        """The exit status."""
+        return int(self.args[1])
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 @dataclass(frozen=True)
@@ -34,39 +50,62 @@ class Ended:
 
 
 class ForkServer:
-    """The parent's side of runner.worker.server: one interpreter with torch loaded, a child at a time."""
+    """The parent's side of runner.worker.server: one interpreter with modules loaded, a child at a time."""
 
     def __init__(self, environ: dict[str, str], modules: list[str], folder: str):
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the server
-        streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._errors}
-        self._process = _start(f"serve({os.getpid()}, {modules})", environ, folder, **streams)
+        self._child: int | None = None
+        code = _CODE.format(paths=IMPORT_PATHS, folder=folder, parent=os.getpid(), modules=modules)
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            env=environ,
+            cwd=folder,
+            bufsize=0,
+            start_new_session=True,  # Ctrl-C in the terminal is for the study's process, which ends the children
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+        )
 
     def call(self, request: dict[str, str], timeout: float | None) -> Ended:
-        """Have a child do one call and wait for its end. Raises StudyError if the server itself ended."""
+        """Have a child do one call and wait for its end. Raises ServerDied if the server itself ended."""
         assert self._process.stdin is not None
+        timed_out = False
         try:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            raise self._dead() from None
-        child, timed_out = None, False
-        try:
-            child = self._reply()["pid"]
+            child = self._child = int(self._reply()["pid"])
             if not self._ready(timeout):
                 timed_out = True
-                _kill(child)
-        except KeyboardInterrupt:  # the child must not outlive the wish for it
-            self._end(child)
+                end_group(child)
+                if not self._ready(PATIENCE_S):  # it hangs in the system, in a driver for instance: do without
+                    self.close()
+                    return Ended(child, -signal.SIGKILL, timed_out)
+            status = int(self._reply()["status"])
+        except BrokenPipeError:
+            raise self._dead() from None
+        except ServerDied:
             raise
-        return Ended(child, self._reply()["status"], timed_out)
+        except BaseException:  # the child must not outlive the wish for it, and a reply not read is no reply
+            self.close()
+            raise
+        self._child = None
+        return Ended(child, status, timed_out)
 
-    def _end(self, child: int | None) -> None:
-        """End the server's child, or the server too while it is not known whether there is one."""
-        if child is None:
+    @property
+    def alive(self) -> bool:
+        """Whether it can be called."""
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """End the server, its child and what that has started."""
+        if self._child is not None:
+            end_group(self._child)
+        self._process.terminate()  # it knows better than this process what the child has started
+        try:
+            self._process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
             self._process.kill()
-        else:
-            _kill(child)
-            self._reply()
+            self._process.wait()
 
     def _ready(self, timeout: float | None) -> bool:
         assert self._process.stdout is not None
@@ -80,51 +119,34 @@ class ForkServer:
         reply: dict[str, Any] = json.loads(line)
         return reply
 
-    def _dead(self) -> StudyError:
+    def _dead(self) -> ServerDied:
+        status = self._process.wait()
+        self.close()
         self._errors.seek(0)
         last = self._errors.read()[-2000:].decode(errors="replace").strip()
-        return StudyError(f"the interpreter for the trials ended with status {self._process.wait()}: {last}")
+        return ServerDied(f"the interpreter for the trials ended with status {status}: {last}", status)
 
 
-@cache
+_SERVERS: dict[tuple[Any, ...], ForkServer] = {}
+
+
 def fork_server(environ: tuple[tuple[str, str], ...], modules: tuple[str, ...], folder: str) -> ForkServer:
-    """The forkserver with these environment variables, loaded modules and working folder; started on first use."""
-    return ForkServer(dict(environ), list(modules), folder)
+    """The living forkserver with these environment variables, loaded modules and working folder."""
+    key = environ, modules, folder
+    if key not in _SERVERS or not _SERVERS[key].alive:
+        _SERVERS[key] = ForkServer(dict(environ), list(modules), folder)
+    return _SERVERS[key]
 
 
 def call_in_new_interpreter(
     environ: dict[str, str], request: dict[str, str], folder: str, timeout: float | None
 ) -> Ended:
-    """Have a new interpreter do one call and wait for its end: nothing is shared with any other child."""
-    process = _start(f"run_child({request}, {os.getpid()})", environ, folder, stdin=subprocess.DEVNULL)
-    timed_out = False
+    """Have a new interpreter do one call and wait for its end: nothing is shared with any other child.
+
+    It is a forkserver with nothing loaded, for one child only: so it ends as reliably with everything it started.
+    """
+    server = ForkServer(environ, [], folder)
     try:
-        process.wait(timeout)
-    except subprocess.TimeoutExpired:
-        timed_out = True
-        _kill(process.pid)
-    except KeyboardInterrupt:  # the child must not outlive the wish for it
-        _kill(process.pid)
-        process.wait()
-        raise
-    status = process.wait()
-    with contextlib.suppress(ProcessLookupError):  # what it left behind would slow the next trial down
-        os.killpg(process.pid, signal.SIGKILL)
-    return Ended(process.pid, status, timed_out)
-
-
-def _start(call: str, environ: dict[str, str], folder: str, **streams: Any) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-c", _CODE.format(paths=_PATHS, folder=folder, call=call)]
-    # A session of its own: Ctrl-C in the terminal is for the study's process, which ends the children itself.
-    return subprocess.Popen(command, env=environ, cwd=folder, bufsize=0, start_new_session=True, **streams)
-
-
-def _kill(child: int) -> None:
-    """End a child and what it started: it leads a process group."""
-    deadline = time.monotonic() + 1
-    while time.monotonic() < deadline:
-        try:
-            os.killpg(child, signal.SIGKILL)
-            break
-        except ProcessLookupError:  # not yet a group leader, or gone
-            time.sleep(0.01)
+        return server.call(request, timeout)
+    finally:
+        server.close()

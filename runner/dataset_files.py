@@ -1,5 +1,8 @@
 """The files that a data set reads, checked without torch: a study whose data are missing ends before it begins."""
 
+import gzip
+import pickletools
+import zlib
 from collections.abc import Callable
 from math import prod
 from pathlib import Path
@@ -16,6 +19,7 @@ TORCHVISION_FILES = {
     "cifar10": ("cifar-10-batches-py", (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch", "batches.meta")),
     "cifar100": ("cifar-100-python", ("train", "test", "meta")),
 }
+_CIFAR_ARCHIVES = {"cifar10": "cifar-10-python.tar.gz", "cifar100": "cifar-100-python.tar.gz"}
 HOW_TO_FETCH = "set dataset.download=true (it also unpacks an archive that is already there)"
 
 
@@ -39,16 +43,33 @@ def class_folders(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.is_dir() and any(map(_is_image, path.iterdir())))
 
 
-def missing_torchvision_files(name: str, root: Path) -> list[str]:
-    """The names of those files of a torchvision data set that are not under `root`."""
+def broken_torchvision_files(name: str, root: Path) -> list[Path]:
+    """Those files of a torchvision data set under `root` that are missing or, by their own format, not whole."""
     folder, names = TORCHVISION_FILES[name]
-    return [file for file in names if not (root / folder / file).is_file()]
+    is_whole = _is_whole_pickle if name in _CIFAR_ARCHIVES else _is_whole_idx
+    paths = [root / folder / file for file in names]
+    return [path for path in paths if not path.is_file() or not is_whole(path)]
 
 
-def damaged_idx_files(name: str, root: Path) -> list[Path]:
-    """The files of mnist or fashion_mnist whose length is not the one that their own header states."""
+def torchvision_fault(name: str, root: Path) -> str | None:
+    """What is wrong with the files of a torchvision data set and what to do about it; None if they look whole."""
+    broken = broken_torchvision_files(name, root)
+    if missing := [path.name for path in broken if not path.exists()]:
+        folder = (root / TORCHVISION_FILES[name][0]).resolve()
+        return f"{folder} lacks {', '.join(missing)}; {_delete(_damaged_archives(name, root))}{HOW_TO_FETCH}"
+    return f"{_delete(broken)}{HOW_TO_FETCH}" if broken else None
+
+
+def _delete(damaged: list[Path]) -> str:
+    return f"damaged: {', '.join(str(path.resolve()) for path in damaged)}; delete it, then " if damaged else ""
+
+
+def _damaged_archives(name: str, root: Path) -> list[Path]:
+    """What an interrupted download leaves behind."""
     folder, names = TORCHVISION_FILES[name]
-    return [root / folder / file for file in names if not _is_whole_idx(root / folder / file)]
+    is_cifar = name in _CIFAR_ARCHIVES
+    archives = [root / _CIFAR_ARCHIVES[name]] if is_cifar else [root / folder / f"{file}.gz" for file in names]
+    return [path for path in archives if path.is_file() and not _is_whole_gzip(path)]
 
 
 def _is_image(path: Path) -> bool:
@@ -65,15 +86,32 @@ def _is_whole_idx(path: Path) -> bool:
     return path.stat().st_size == 4 + 4 * len(sizes) + prod(sizes)
 
 
+def _is_whole_pickle(path: Path) -> bool:
+    # Walked to its end, not loaded: nothing in it is executed. Damage within is for torchvision's sums to find.
+    try:
+        with path.open("rb") as file:
+            for _ in pickletools.genops(file):
+                pass
+    except ValueError:
+        return False
+    return True
+
+
+def _is_whole_gzip(path: Path) -> bool:
+    try:
+        with gzip.open(path) as file:
+            while file.read(1 << 20):
+                pass
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        return False
+    return path.stat().st_size > 0  # gzip takes an empty file for no data
+
+
 def _check_torchvision(config: dict[str, Any]) -> None:
     if config["download"]:
-        return  # another process may be unpacking at this moment: the child looks, under the lock
-    name, root = config["name"], Path(config["root"]).expanduser()
-    folder = (root / TORCHVISION_FILES[name][0]).resolve()
-    if missing := missing_torchvision_files(name, root):
-        raise ConfigError("dataset.root", config["root"], f"{folder} lacks {', '.join(missing)}; {HOW_TO_FETCH}")
-    if not name.startswith("cifar") and (damaged := damaged_idx_files(name, root)):
-        raise ConfigError("dataset.root", config["root"], f"{damaged[0]} is damaged; delete it, then {HOW_TO_FETCH}")
+        return  # runner.fetch looks, and fetches what is not whole
+    if fault := torchvision_fault(config["name"], Path(config["root"]).expanduser()):
+        raise ConfigError("dataset.root", config["root"], fault)
 
 
 def _check_image_folder(config: dict[str, Any]) -> None:

@@ -1,5 +1,7 @@
 """What a user can get wrong, as one message that says what to do."""
 
+import errno
+from pathlib import Path
 from typing import Any
 
 
@@ -15,6 +17,13 @@ class ConfigError(Exception):
 
 class StudyError(Exception):
     """A study folder that cannot be read or used. The message names the path and the way out."""
+
+
+def unwritable(path: Path, error: OSError) -> StudyError:
+    """The error for a file or folder of a study that cannot be written, with the way out."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    way_out = "make room" if full else "see to it that it can be written"
+    return StudyError(f"{path}: cannot be written ({error}); {way_out}, then continue with the same command")
 
 
 class Refusal(Exception):

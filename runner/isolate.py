@@ -2,11 +2,18 @@
 
 import os
 import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from runner.child import Ended, ForkServer, call_in_new_interpreter, fork_server
-from runner.errors import StudyError
+from runner.child import Ended, ForkServer, ServerDied, call_in_new_interpreter, fork_server
+from runner.claim import claim_of
+from runner.device_lock import locked
+from runner.errors import StudyError, unwritable
+from runner.interrupt import ended_by, reason_of
+from runner.machine import Device, cuda_devices
 from runner.record import Outcome, Record, now
 from runner.study import log_end, log_file, record_file
 from runner.trial import Trial
@@ -21,6 +28,7 @@ PRELOADED = (
     "runner.models.unet",
     "runner.models.lstm",
     "sklearn.datasets",
+    "pydantic.dataclasses",
 )
 
 
@@ -45,36 +53,96 @@ def environ(config: dict[str, Any]) -> dict[str, str]:
     return variables
 
 
-def run(trial: Trial, folder: Path, working_folder: str, timeout: float | None) -> Record:
-    """Run the trial and return its record; a child that left none gets one here. Ctrl-C passes, after a record."""
+def run(
+    trial: Trial, folder: Path, working_folder: str, timeout: float | None, say: Callable[[str], None] = print
+) -> Record:
+    """Run the trial and return its record; a child that left none gets one here.
+
+    What breaks the trial off from outside (Ctrl-C, a signal, the end of a cluster job's time) passes, after a record.
+    `say` is told what the trial has to wait for.
+    """
     request = {"call": "runner.worker.main:run", "argument": str(folder), "log": str(log_file(folder))}
     started = now()
+    process: dict[str, Any] = {}
     try:
-        if trial.config["isolation"] == "spawn":
-            ended = call_in_new_interpreter(environ(trial.config), request, working_folder, timeout)
-        else:
-            ended = server(trial.config, working_folder).call(request, timeout)
-    except StudyError as error:  # the forkserver died, by another's hand or for want of memory: start a new one
-        fork_server.cache_clear()
-        return _recorded(folder, Record.of(trial, "failed", str(error), started))
-    except KeyboardInterrupt:
-        _recorded(folder, Record.of(trial, "interrupted", "interrupted from the keyboard", started))
+        with _device(trial, working_folder, say):
+            ended = _call(trial, request, working_folder, timeout)
+    except ServerDied as error:  # by another's hand or for want of memory; the next trial starts a new one
+        outcome, reason = _server_died(error)
+    except StudyError as error:
+        outcome, reason = "failed", str(error)
+    except BaseException as error:
+        _recorded(trial, folder, Record.of(trial, "interrupted", reason_of(error), started))
         raise
-    outcome, reason = _unexpected(ended, folder, timeout)
-    return _recorded(folder, Record.of(trial, outcome, reason, started, process={"pid": ended.pid}))
+    else:
+        outcome, reason = _unexpected(ended, folder, timeout)
+        process = {"pid": ended.pid}
+    return _recorded(trial, folder, Record.of(trial, outcome, reason, started, process=process))
 
 
-def _recorded(folder: Path, otherwise: Record) -> Record:
-    """The record that the child left, or this one if it left none."""
-    folder.mkdir(parents=True, exist_ok=True)  # a trial may have removed it
-    if not record_file(folder).is_file():
-        otherwise.write(record_file(folder))
+def _call(trial: Trial, request: dict[str, str], working_folder: str, timeout: float | None) -> Ended:
+    if trial.config["isolation"] == "spawn":
+        return call_in_new_interpreter(environ(trial.config), request, working_folder, timeout)
+    return server(trial.config, working_folder).call(request, timeout)
+
+
+@contextmanager
+def _device(trial: Trial, working_folder: str, say: Callable[[str], None]) -> Iterator[None]:
+    """Hold the trial's device, if it is one that others could use too."""
+    kind, _, index = trial.device.partition(":")
+    devices = _devices(working_folder, str(trial.config["threads"])) if kind == "cuda" and trial.exclusive else ()
+    if int(index or 0) >= len(devices):  # no such device: the trial itself will say so
+        yield
+        return
+    with locked(devices[int(index or 0)], say):
+        yield
+
+
+@cache
+def _devices(working_folder: str, threads: str) -> tuple[Device, ...]:
+    config = {"threads": threads, "isolation": "forkserver", "determinism": {"workspace": None}}
+    return cuda_devices(server(config, working_folder))
+
+
+def _recorded(trial: Trial, folder: Path, otherwise: Record) -> Record:
+    """The record that the child left, or this one if it left none that can be read.
+
+    A trial may have removed its folder, or written something of its own there; if it was taken for dead and the
+    folder is another's now, nothing is written.
+    """
+    claim = claim_of(folder)
+    if claim and claim.name != trial.claim:
+        return otherwise
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not _is_record(record_file(folder)):
+            otherwise.write(record_file(folder))
+    except OSError as error:
+        raise unwritable(folder, error) from error
     return Record.read(record_file(folder))
+
+
+def _is_record(path: Path) -> bool:
+    try:
+        Record.read(path)
+    except StudyError:
+        return False
+    return True
+
+
+def _server_died(error: ServerDied) -> tuple[Outcome, str]:
+    if error.status == -signal.SIGTERM:
+        return "interrupted", ended_by(signal.SIGTERM)
+    return "failed", str(error)
 
 
 def _unexpected(ended: Ended, folder: Path, timeout: float | None) -> tuple[Outcome, str]:
     if ended.timed_out:
         return "timed_out", f"not done within timeout={timeout:g} seconds"
+    if ended.status == -signal.SIGTERM:
+        return "interrupted", ended_by(signal.SIGTERM)
     how = f"by {signal.Signals(-ended.status).name}" if ended.status < 0 else f"with exit status {ended.status}"
+    hint = " (by hand, or by the system for want of memory)" if ended.status == -signal.SIGKILL else ""
     last = log_end(folder)
-    return "failed", f"the process ended {how} and left no record" + (f"; the end of its log: {last}" if last else "")
+    tail = f"; the end of its log: {last}" if last else ""
+    return "failed", f"the process ended {how}{hint} and left no record{tail}"

@@ -18,18 +18,37 @@ OmegaConf.register_new_resolver("new_study", new_study, use_cache=True)
 
 
 def run_job(config: DictConfig) -> None:
-    """Run the trial that the sweeper asked for, unless it is taken; everything about it is in the study's folder."""
+    """Run the trial that the sweeper asked for, unless it is taken; everything about it is in the study's folder.
+
+    Ctrl-C and SIGTERM end the trial with a record, and pass only in the study's own process: a launcher's job that
+    ends in good order tells its launcher so.
+    """
     from hydra.core.hydra_config import HydraConfig
 
     from runner import isolate, schema
     from runner.cell import Cell
+    from runner.interrupt import terminable
+    from runner.presence import leave, present
     from runner.study import Study
     from runner.trial import Trial
 
     settings = schema.load(config)
-    cell = Cell(schema.cell_config(settings))
-    trial = Trial.of(cell, settings.trial.number, settings.trial.position, settings.device)
-    folder = Study.open(Path(settings.study)).claim(trial)
-    if folder is not None:
-        working_folder = HydraConfig.get().runtime.cwd if HydraConfig.initialized() else os.getcwd()
-        isolate.run(trial, folder, working_folder, settings.timeout)
+    cell, place = Cell(schema.cell_config(settings)), settings.trial
+    trial = Trial.of(cell, place.number, place.position, settings.device, settings.exclusive)
+    study = Study.open(Path(settings.study))
+    invoker = study.owner_of(study.round_folder(place.number))
+    if invoker is None and "SLURM_JOB_ID" not in os.environ:
+        os._exit(1)  # the study's process was killed while this job began; a cluster's jobs may outlive it
+    owner = present(study, until=invoker)
+    working_folder = HydraConfig.get().runtime.cwd if HydraConfig.initialized() else os.getcwd()
+    try:
+        with terminable():
+            folder = study.claim(trial, owner.name)
+            if folder:
+                isolate.run(trial, folder, working_folder, settings.timeout)
+    except KeyboardInterrupt:
+        if owner == invoker:
+            raise
+    finally:
+        if owner != invoker:  # a launcher's worker or a job elsewhere: nobody need wait until its heartbeat is missed
+            leave(study)

@@ -4,10 +4,21 @@ import json
 import math
 import os
 import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import fields
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from runner.errors import StudyError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+    from pydantic import TypeAdapter
+
+T = TypeVar("T")
+D = TypeVar("D", bound="DataclassInstance")
 
 
 def plain(value: Any) -> Any:
@@ -36,9 +47,21 @@ def write_bytes(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.chmod(aside, 0o644)
         os.replace(aside, path)
+        _flush(path.parent)
     except BaseException:  # Ctrl-C too: nothing may stay aside; it is raised again
-        os.unlink(aside)
+        with suppress(FileNotFoundError):
+            os.unlink(aside)
         raise
+
+
+def _flush(folder: Path) -> None:
+    """Have the folder's entries written too: without it a rename may be lost when the power goes."""
+    with suppress(OSError):  # some file systems cannot, and need not
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -60,3 +83,57 @@ def read_json(path: Path, schema: int) -> dict[str, Any]:
         found = value.get("schema") if isinstance(value, dict) else type(value).__name__
         raise StudyError(f"{path}: schema {found}, this version reads schema {schema}; use the version that wrote it")
     return value
+
+
+def read_fields(path: Path, schema: int, make: Callable[[dict[str, Any]], T], remedy: str) -> T:
+    """Read an object and make something of its fields, as a rule by `of_fields`.
+
+    Raises StudyError naming path, field, what was found and the remedy, if `make` raises ValueError.
+    """
+    found = read_json(path, schema)
+    del found["schema"]
+    try:
+        return make(found)
+    except ValueError as error:
+        raise StudyError(f"{path}: {error}; {remedy}") from error
+
+
+def of_fields(kind: type[D], found: Any, part: str = "") -> D:
+    """The dataclass with these fields, which must be there, all of them, and of their types.
+
+    Nothing is converted: where a number is due, neither a word nor NaN will do. `part` is the name of `found` in a
+    larger object. Raises ValueError naming the field and what it holds.
+    """
+    where = f"{part} " if part else ""
+    if not isinstance(found, dict):
+        raise ValueError(f"{where}holds {_short(found)}, should be an object")
+    names = {field.name for field in fields(kind)}
+    for what, wrong in (("lacks", names - found.keys()), ("has unknown", found.keys() - names)):
+        if wrong:
+            raise ValueError(f"{where}{what} {', '.join(sorted(wrong))}")
+    return _checked(kind(**found), f"{part}." if part else "")
+
+
+def _checked(value: D, prefix: str) -> D:
+    from pydantic import ValidationError
+
+    try:
+        checked: D = _checker(type(value)).validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field, due = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Input ")
+        raise ValueError(f"{prefix}{field} holds {_short(first['input'])}, {due}") from error
+    return checked
+
+
+@cache
+def _checker(kind: type[D]) -> "TypeAdapter[D]":
+    from pydantic import ConfigDict, TypeAdapter, with_config  # takes 0.05 s, which no `--help` should pay
+
+    strict = ConfigDict(strict=True, allow_inf_nan=False, revalidate_instances="always")
+    return TypeAdapter(with_config(strict)(kind))
+
+
+def _short(value: Any, size: int = 60) -> str:
+    text = repr(value)
+    return text if len(text) <= size else f"{text[:size]} ..."

@@ -3,14 +3,23 @@
 import json
 import os
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from runner.child import ForkServer
 from runner.errors import StudyError
 
 
-def cuda_devices(server: ForkServer) -> tuple[str, ...]:
-    """The names of the devices that torch sees here, from a child of a forkserver: it alone may start CUDA.
+@dataclass(frozen=True)
+class Device:
+    """A CUDA device by torch's own count: CUDA_VISIBLE_DEVICES may have hidden others."""
+
+    name: str
+    uuid: str
+
+
+def cuda_devices(server: ForkServer) -> tuple[Device, ...]:
+    """The devices that torch sees here, from a child of a forkserver: it alone may start CUDA.
 
     Raises StudyError if torch cannot be used here.
     """
@@ -20,7 +29,7 @@ def cuda_devices(server: ForkServer) -> tuple[str, ...]:
         server.call(request, timeout=None)
         if not answer.is_file():
             raise StudyError(f"torch cannot be used here: {log.read_text(errors='replace').strip()[-2000:]}")
-        return tuple(json.loads(answer.read_text()))
+        return tuple(Device(**device) for device in json.loads(answer.read_text()))
 
 
 def physical_cores() -> int:

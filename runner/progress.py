@@ -1,63 +1,133 @@
 """What a study says while it works: a line when it starts, a line a trial, and what comes next at the end."""
 
+import os
+import threading
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 
-from rich.console import Console
+import psutil
 
 from runner.cell import labels
+from runner.errors import StudyError
+from runner.owner import Owner
 from runner.record import Record
+from runner.report.terminal import Terminal
 from runner.study import Study, log_file
+
+Key = tuple[str, int]
+LOOK_S = 0.5
+QUIET_S = 60.0  # nobody should have to wonder longer whether it still works
 
 
 @dataclass
 class Progress:
-    """Lines on standard output, plain text when that is no terminal."""
+    """Lines on standard output, plain text when that is no terminal.
+
+    `there` are the trials that were done before; trials are named by their cell's id and their round's number.
+    """
 
     study: Study
-    cells: int
-    rounds: int
+    there: int
     done: int = 0
-    failed: int = 0
-    diverged: int = 0
+    trained: bool = False
     labels: dict[str, str] = field(default_factory=dict)
-    console: Console = field(default_factory=lambda: Console(markup=False, highlight=False, soft_wrap=True))
+    console: Terminal = field(default_factory=lambda: Terminal(soft_wrap=True))
+    _said: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         self.labels = labels(self.study.cells())
-        print_ = self.console.print
-        print_(f"study {self.study.folder}")
-        print_(f"{self.cells} cells x {self.rounds} rounds = {self.total} trials, each in a process of its own")
+        self.say(f"study {self.study.folder}")
+        cells, before = len(self.labels), f"; {self.there} of them are there" if self.there else ""
+        self.say(f"{cells} cells x {self.rounds} rounds = {self.total} trials, each in a process of its own{before}")
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds the study has by now: another invocation may have made it longer."""
+        return int(self.study.asked()["rounds"])
 
     @property
     def total(self) -> int:
-        """How many trials were asked for."""
-        return self.cells * self.rounds
+        """How many trials the study has in all."""
+        return len(self.labels) * self.rounds
 
-    def show(self, records: list[Record | None]) -> None:
-        """Say how these trials went."""
-        for record in records:
-            self.done += 1
-            self.failed += record is None or record.failed
-            if record is None:
-                self.console.print(f"[{self.done}/{self.total}]  failed: a trial left no record")
+    def say(self, line: str) -> None:
+        """Print a line."""
+        self._said = time.monotonic()
+        self.console.print(line)
+
+    @contextmanager
+    def watching(self, trials: Collection[Key]) -> Iterator[None]:
+        """Say how each of these trials went as soon as its record is there, whoever does it."""
+        open_, ended = set(trials), threading.Event()
+        thread = threading.Thread(target=self._watch, args=(open_, ended), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+            self._look(open_)
+
+    def _watch(self, open_: set[Key], ended: threading.Event) -> None:
+        while not ended.wait(LOOK_S):
+            self._look(open_)
+            if time.monotonic() - self._said > QUIET_S:
+                begun = [key for key in sorted(open_) if self.study.trial_folder(*key).exists()]
+                self.say(
+                    f"  {datetime.now():%H:%M} still at work on {', '.join(map(self._name, begun)) or 'nothing yet'}"
+                )
+
+    def _look(self, open_: set[Key]) -> None:
+        for key in sorted(open_):
+            try:
+                record = self.study.record(*key)
+            except StudyError:  # damaged, at this moment at least: the end of the trial replaces it
                 continue
-            self.diverged += record.outcome == "diverged"
-            place = f"[{self.done}/{self.total}] round {record.number + 1}/{self.rounds}"
-            self.console.print(f"{place}  {self.labels[record.cell]:36} {_result(record)}")
-            if record.outcome != "finished":
-                folder = self.study.trial_folder(record.cell, record.number)
-                self.console.print(f"    {record.outcome}: {record.reason}\n    log: {log_file(folder)}")
+            if record:
+                open_.remove(key)
+                self.show(record)
 
-    def close(self, uri: str | None) -> int:
-        """Say what comes next. Returns how many trials failed."""
-        print_ = self.console.print
-        if self.failed or self.diverged:
-            print_(f"{self.failed} of {self.total} trials failed, {self.diverged} diverged")
-        print_(f"report: {self.study.report_markdown}")
-        print_(f"again:  python -m runner.report {self.study.folder}")
+    def _name(self, key: Key) -> str:
+        return f"{self.labels[key[0]]}, round {key[1] + 1}"
+
+    def show(self, record: Record) -> None:
+        """Say how a trial went."""
+        self.done += 1
+        self.trained |= not record.refused
+        place = f"[{self.there + self.done}/{self.total}] round {record.number + 1}/{self.rounds}"
+        self.say(f"{place}  {self.labels[record.cell]:36} {_result(record)}")
+        if record.outcome != "finished":
+            folder = self.study.trial_folder(record.cell, record.number)
+            self.say(f"    {record.outcome}: {record.reason}\n    log: {log_file(folder)}")
+
+    def close(self, uri: str | None) -> bool:
+        """Say how many trials failed in the whole study, and what comes next.
+
+        Returns whether none failed, and none lacks that others are not at work on.
+        """
+        records = self.study.records()
+        failed, diverged = sum(one.failed for one in records), sum(one.outcome == "diverged" for one in records)
+        missing = self.total - len(records)
+        if failed or diverged or missing:
+            lacking = f", {missing} are missing" if missing else ""
+            self.say(f"{failed} of {self.total} trials failed, {diverged} diverged{lacking}")
+        at_work = others(self.study)
+        for owner in at_work:
+            self.say(f"  at work: {owner}")
+        self.say(f"report: {self.study.report_markdown}")
+        self.say(f"again:  python -m runner.report {self.study.folder}")
         if uri:
-            print_(f"MLflow: {uri if uri.startswith('http') else f'mlflow ui --backend-store-uri {uri}'}")
-        return self.failed
+            self.say(f"MLflow: {uri if uri.startswith('http') else f'mlflow ui --backend-store-uri {uri}'}")
+        return not failed and (not missing or bool(at_work))
+
+
+def others(study: Study) -> list[Owner]:
+    """The living processes that work on a study: without this one, and a launcher's workers that it has started."""
+    own = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
+    return [owner for owner in study.owners() if owner.pid not in own or not owner.is_here]
 
 
 def _result(record: Record) -> str:

@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from runner.errors import StudyError
-from runner.jsonfile import read_json, write_json
+from runner.jsonfile import of_fields, read_fields, write_json
 from runner.trial import Trial
 
 SCHEMA = 1
@@ -18,6 +17,7 @@ def now() -> str:
 
 
 Outcome = Literal["finished", "failed", "timed_out", "diverged", "interrupted"]
+Plain = str | int | float | bool | None
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ class Record:
     started: str
     ended: str
     flags: dict[str, dict[str, Any]]
-    environment: dict[str, Any]
-    process: dict[str, Any]
+    environment: dict[str, Plain]
+    process: dict[str, Plain]
     seeds: dict[str, int]
     digests: Digests | None = None
     metrics: dict[str, float | None] = field(default_factory=dict)
@@ -89,7 +89,8 @@ class Record:
     def of(cls, trial: Trial, outcome: Outcome, reason: str | None, started: str, **seen: Any) -> "Record":
         """The record of a trial that ends now; `seen` holds the remaining fields, as far as they are known."""
         known: dict[str, Any] = {"refused": False, "flags": {}, "environment": {}, "process": {}} | seen
-        known["process"] = {"isolation": trial.config["isolation"]} | known["process"]
+        attempt = {"isolation": trial.config["isolation"], "claim": trial.claim, "exclusive": trial.exclusive}
+        known["process"] = attempt | known["process"]
         place: dict[str, Any] = {
             "cell": trial.cell,
             "number": trial.number,
@@ -114,13 +115,18 @@ class Record:
 
     @classmethod
     def read(cls, path: Path) -> "Record":
-        """Read what `write` wrote. Raises StudyError naming the path for a damaged file."""
-        fields = read_json(path, SCHEMA)
-        del fields["schema"]
-        try:
-            digests, speed = fields.pop("digests"), fields.pop("speed")
-            return cls(
-                digests=Digests(**digests) if digests else None, speed=Speed(**speed) if speed else None, **fields
-            )
-        except (KeyError, TypeError) as error:
-            raise StudyError(f"{path}: not a record of this version ({error}); set it aside") from error
+        """Read what `write` wrote. Raises StudyError naming path, field and what it holds for a damaged file."""
+        return read_fields(path, SCHEMA, _made, "restore it or set it aside")
+
+
+def _made(fields: dict[str, Any]) -> Record:
+    kinds: dict[str, Any] = {"digests": Digests, "speed": Speed}
+    parts = {name: of_fields(kind, fields[name], name) for name, kind in kinds.items() if fields.get(name) is not None}
+    record = of_fields(Record, fields | parts)
+    for moment in (record.started, record.ended):
+        datetime.fromisoformat(moment)
+    for step in record.digests.steps if record.digests else ():
+        int(step)
+    if record.speed and record.speed.step_ms is not None and record.speed.step_ms <= 0:
+        raise ValueError(f"speed.step_ms holds {record.speed.step_ms}, should be above 0")  # its logarithm is taken
+    return record

@@ -1,33 +1,39 @@
-"""The rounds of a study: which trial is launched when, and with which overrides."""
+"""The rounds of a study: which trials are still to be done, by whom, in which order and with which overrides."""
 
 import random
-from collections.abc import Iterator
+import secrets
+import sys
+from collections import Counter
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
+from hydra.errors import HydraException
 from hydra.plugins.launcher import Launcher
+from omegaconf.errors import OmegaConfBaseException
 
+from runner.claim import Claim, claim_of
+from runner.errors import ConfigError, StudyError
 from runner.expand import Asked, assignment
-from runner.record import Record
-from runner.study import Study
+from runner.owner import Owner
+from runner.record import Plain, Record
+from runner.study import Study, record_file, trial_file
+from runner.trial import Trial
 
 
-def launch(
-    study: Study, cells: list[Asked], rounds: int, launcher: Launcher, hydra_folder: str, singly: bool
-) -> Iterator[list[Record | None]]:
-    """Launch all trials, round after round, and yield the records as they come; None for a trial that left none.
+@dataclass(frozen=True)
+class Place:
+    """A trial's place in the study: cell, round, and position within the round."""
 
-    `singly` launches one at a time: Hydra's basic launcher works in this process, one after another, and so each can
-    be shown when it is done. Other launchers work side by side and get whole rounds.
-    """
-    started, name = 0, study.asked()["id"]
-    for number in range(rounds):
-        placed = list(enumerate(in_order(cells, name, number)))
-        size = 1 if singly else len(placed)
-        for batch in (placed[first : first + size] for first in range(0, len(placed), size)):
-            overrides = [_overrides(asked, study, number, position, hydra_folder) for position, asked in batch]
-            for returned in launcher.launch(overrides, initial_job_idx=started):
-                _ = returned.return_value  # raises what was raised there
-            started += len(batch)
-            yield [study.record(asked.cell.id, number) for _, asked in batch]
+    asked: Asked
+    number: int
+    position: int
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """The cell's id and the round's number."""
+        return self.asked.cell.id, self.number
 
 
 def in_order(cells: list[Asked], study: str, number: int) -> list[Asked]:
@@ -40,11 +46,163 @@ def in_order(cells: list[Asked], study: str, number: int) -> list[Asked]:
     return shuffled
 
 
-def _overrides(asked: Asked, study: Study, number: int, position: int, hydra_folder: str) -> list[str]:
+Attempt = tuple[str, int, Plain, str]
+
+
+def to_redo(study: Study, retry: str) -> set[Attempt]:
+    """The attempts which a continued study does again: those broken off, and with retry=failed those that failed.
+
+    Those whose series is damaged as well. Only what was so when this invocation began: what fails now is not tried for
+    ever.
+    """
+    outcomes = {"none": ("interrupted",), "failed": ("interrupted", "failed", "timed_out")}[retry]
+    return {attempt_of(one) for one in study.records() if one.outcome in outcomes or _damaged_series(study, one)}
+
+
+def _damaged_series(study: Study, record: Record) -> bool:
+    try:
+        study.series(record)
+    except StudyError:
+        return True
+    return False
+
+
+def attempt_of(record: Record) -> Attempt:
+    """Which attempt at which trial left this record, and how it went: a killed one may come to its end after all."""
+    return record.cell, record.number, record.process.get("claim"), record.outcome
+
+
+def open_places(study: Study, cells: list[Asked], number: int, redo: set[Attempt]) -> list[Place]:
+    """The trials of a round that are to be done: those that nobody has, and those that are done again."""
+    order = in_order(cells, study.asked()["id"], number)
+    places = [Place(asked, number, position) for position, asked in enumerate(order)]
+    return [place for place in places if _is_open(study, *place.key, redo)]
+
+
+def _is_open(study: Study, cell: str, number: int, redo: set[Attempt]) -> bool:
+    folder = study.trial_folder(cell, number)
+    if not folder.exists():
+        return True
+    try:
+        record = study.record(cell, number)
+    except StudyError:  # damaged
+        return not study.owner_of(folder)
+    if record is None:
+        return not study.owner_of(folder)
+    return attempt_of(record) in redo
+
+
+def rounds_to_do(
+    study: Study, cells: list[Asked], owner: Owner, redo: set[Attempt], wide: bool
+) -> Generator[list[Place], None, None]:
+    """Take one round after another that nobody else has, and yield its open trials, until nothing can be taken.
+
+    A round stays with its owner, so that trials that are compared have met the same device. It goes over the rounds
+    again as long as there was something to do: another process may have died meanwhile. `wide`: all rounds at once.
+    A trial is yielded twice at most: what a launcher lost may come back, what vanishes each time may not for ever.
+    """
+    yielded: Counter[tuple[str, int]] = Counter()
+    worked = True
+    while worked:
+        worked = False
+        numbers = list(range(study.asked()["rounds"]))
+        for group in [numbers] if wide else [[number] for number in numbers]:
+            with _taken(study, cells, group, owner, redo) as found:
+                places = [place for place in found if yielded[place.key] < 2]
+                if places:
+                    worked = True
+                    yielded.update(place.key for place in places)
+                    yield places
+
+
+def set_aside_all(study: Study, cells: list[Asked], owner: Owner, redo: set[Attempt]) -> list[tuple[str, int]]:
+    """Set aside all that is done again in rounds that nobody has; return the keys of all trials that are to be done."""
+    with _taken(study, cells, list(range(study.asked()["rounds"])), owner, redo) as places:
+        return [place.key for place in places]
+
+
+@contextmanager
+def _taken(
+    study: Study, cells: list[Asked], numbers: list[int], owner: Owner, redo: set[Attempt]
+) -> Iterator[list[Place]]:
+    """Own those of these rounds that no living process has; gives their open trials, with former attempts set aside."""
+    wanted = [number for number in numbers if open_places(study, cells, number, redo)]
+    with _held(study, wanted, owner) as mine:
+        places = [place for number in mine for place in open_places(study, cells, number, redo)]
+        for place in places:
+            close_broken_off(study, place)
+            study.set_aside(*place.key)
+        yield places
+
+
+@contextmanager
+def _held(study: Study, numbers: list[int], owner: Owner) -> Iterator[list[int]]:
+    """Own those of these rounds that no living process has, for a while."""
+    claims = {number: Claim(secrets.token_hex(8), owner.name) for number in numbers}
+    mine = [number for number, claim in claims.items() if _take(study, number, claim)]
+    try:
+        yield mine
+    finally:
+        for number in mine:
+            claims[number].release(study.round_folder(number))
+
+
+def _take(study: Study, number: int, claim: Claim) -> bool:
+    folder = study.round_folder(number)
+    dead = claim_of(folder)
+    if dead and not study.owner_of(folder):
+        dead.set_aside(folder)
+    return claim.take(folder)
+
+
+def launch(study: Study, places: list[Place], launcher: Launcher, hydra_folder: str, started: int) -> None:
+    """Have these trials done. A launcher that breaks costs the trials that it had begun, not the study.
+
+    Raises what a job raised, and StudyError if the launcher could not begin any.
+    """
+    overrides = [_overrides(place, study, hydra_folder) for place in places]
+    try:
+        returned = launcher.launch(overrides, initial_job_idx=started)
+    except (ConfigError, StudyError, HydraException, OmegaConfBaseException, OSError):
+        raise
+    except Exception as error:  # a pool whose worker was killed, a cluster that lost a job: each has its own type
+        if isinstance(error.__context__, KeyboardInterrupt):  # joblib, interrupted while it starts, trips over itself
+            raise error.__context__ from None
+        message = f"the launcher broke off ({type(error).__name__}: {error})".splitlines()[0]
+        if not any(study.trial_folder(*place.key).exists() for place in places):
+            raise StudyError(f"{message} and no trial began; look into {hydra_folder}") from error
+        print(message, file=sys.stderr)
+        close_all(study, [place for place in places if not study.owner_of(study.trial_folder(*place.key))])
+    else:
+        close_all(study, places)  # the launcher says that all have ended, on whatever machine they were
+        for one in returned:
+            _ = one.return_value  # raises what was raised there
+
+
+def close_all(study: Study, places: list[Place]) -> None:
+    """Give those of these trials that have begun and left no record one: whoever did them is dead."""
+    for place in places:
+        close_broken_off(study, place)
+
+
+def close_broken_off(study: Study, place: Place) -> None:
+    """Give a trial whose process was killed the record that it could not write itself."""
+    folder = study.trial_folder(*place.key)
+    if record_file(folder).is_file() or not trial_file(folder).is_file():
+        return
+    with suppress(StudyError):  # a damaged trial.json: then there is nothing to say
+        trial = Trial.read(trial_file(folder))
+        reason = "its process was killed, or its machine was switched off"
+        started = datetime.fromtimestamp(trial_file(folder).stat().st_mtime, UTC).isoformat(timespec="milliseconds")
+        Record.of(trial, "interrupted", reason, started).write(record_file(folder))
+
+
+def _overrides(place: Place, study: Study, hydra_folder: str) -> list[str]:
     return [
-        *asked.overrides,
+        *place.asked.overrides,
         assignment("study", str(study.folder)),
         assignment("hydra.sweep.dir", hydra_folder),
-        assignment("trial.number", number),
-        assignment("trial.position", position),
+        "hydra.sweep.subdir=${hydra.job.num}",  # nobody's names: what a user gives could lead out of the study
+        assignment("trial.number", place.number),
+        assignment("trial.position", place.position),
     ]

@@ -39,6 +39,8 @@ class Scalars:
     threads: int | None = field(metadata={"least": 1})
     trials: int | None = field(metadata={"least": 1})
     timeout: float | None = field(metadata={"least": 0.001})
+    retry: str = field(metadata=allowed("failed", "none"))
+    exclusive: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +72,7 @@ GROUPS: dict[str, Any] = {
 }
 
 # Only where, when or how often: what differs in nothing else is the same cell.
-NOT_IN_CELL = ("tracking", "trial", "study", "trials", "timeout")
+NOT_IN_CELL = ("tracking", "trial", "study", "trials", "timeout", "retry", "exclusive")
 
 
 def load(config: DictConfig) -> Settings:
@@ -95,8 +97,8 @@ def load(config: DictConfig) -> Settings:
     scalars = _typed(Scalars, values, "")
     _check_bounds(scalars, "")
     settings = Settings(**groups, **asdict(scalars))
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", settings.device):
-        raise ConfigError("device", settings.device, "choose one of auto, cpu, cuda, cuda:0, cuda:1, ...")
+    if not re.fullmatch(r"auto|cpu|all|cuda(:\d+)?", settings.device):
+        raise ConfigError("device", settings.device, "choose one of auto, cpu, cuda, cuda:0, cuda:1, ..., all")
     _check_pairs(settings)
     return settings
 

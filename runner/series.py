@@ -1,15 +1,16 @@
 """The raw series of one trial: what happened in each step, kept unaggregated in series.npz."""
 
 import io
-import zlib
 from dataclasses import dataclass, fields
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
 from runner.errors import StudyError
 from runner.jsonfile import write_bytes
+
+_PER_STEP = ("step_ms", "enqueue_ms", "wait_ms", "shape", "loss", "data")
+_TABLES = ("data", "evaluations")
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +49,26 @@ class Series:
 
     @classmethod
     def read(cls, path: Path) -> "Series":
-        """Read what `write` wrote. Raises StudyError naming the path for a damaged file."""
+        """Read what `write` wrote. Raises StudyError naming the path and what is wrong for a damaged file."""
         try:
-            with np.load(path, allow_pickle=False) as arrays:
-                return cls(**{field.name: arrays[field.name] for field in fields(cls)})
-        except (OSError, EOFError, ValueError, KeyError, BadZipFile, zlib.error) as error:
-            raise StudyError(f"{path}: not a series of this version ({error}); set it aside") from error
+            with np.load(path, allow_pickle=False) as archive:
+                return _made(dict(archive))
+        except Exception as error:  # zipfile, zlib and numpy have no error in common for what damage does to them
+            remedy = "restore it or set its trial's folder aside"
+            raise StudyError(f"{path}: not a series of this version ({error}); {remedy}") from error
+
+
+def _made(arrays: dict[str, np.ndarray]) -> Series:
+    names = {field.name for field in fields(Series)}
+    if names != arrays.keys():
+        raise ValueError(f"it has the arrays {', '.join(sorted(arrays))}; {', '.join(sorted(names))} are due")
+    for name, array in arrays.items():
+        if array.ndim != 1 + (name in _TABLES) or (array.dtype.kind not in "fiu" and name != "evaluation_names"):
+            raise ValueError(f"{name} has {array.ndim} dimensions of {array.dtype}")
+    lengths = {name: len(arrays[name]) for name in _PER_STEP}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"the steps differ in number: {lengths}")
+    due = len(arrays["evaluated"]), len(arrays["evaluation_names"])
+    if arrays["evaluations"].shape != due:
+        raise ValueError(f"evaluations has the shape {arrays['evaluations'].shape}, {due} is due")
+    return Series(**arrays)

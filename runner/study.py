@@ -2,18 +2,33 @@
 
 import os
 import secrets
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runner.cell import Cell
-from runner.errors import StudyError
+from filelock import FileLock
+
+from runner.cell import Cell, difference
+from runner.claim import Claim, claim_of
+from runner.errors import StudyError, unwritable
 from runner.jsonfile import read_json, write_json
+from runner.owner import Owner
 from runner.record import Record
 from runner.series import Series
 from runner.trial import Trial
 
 SCHEMA = 1
+# What may lie in the folder of a study that was broken off before study.json, its last file, was written.
+_OURS = {"cells", "hydra", "owners", "rounds"}
+
+
+@dataclass(frozen=True)
+class Found:
+    """The records of a study, by number and position, and what is wrong with those that cannot be used."""
+
+    records: list[Record]
+    damaged: list[str]
 
 
 @dataclass(frozen=True)
@@ -23,28 +38,53 @@ class Study:
     folder: Path
 
     @classmethod
-    def create(cls, folder: Path, asked: dict[str, Any], cells: list[Cell]) -> "Study":
-        """Make the folder with study.json and every cell's settings.
+    def ask(cls, folder: Path, asked: dict[str, Any], cells: list[Cell], lengthen: bool = True) -> "Study":
+        """Make the folder with study.json and every cell's settings, or open it if it asks the same question.
 
-        `asked` says what was asked, by which version and where. Raises StudyError if a study is there already or
-        the folder cannot be written.
+        `asked` says what was asked ("rounds" above all), by which version and where. With `lengthen` more rounds than
+        there are make the study longer. Raises StudyError if the folder asks another question or cannot be written.
         """
         study = cls(folder)
         try:
-            if folder.is_dir() and any(folder.iterdir()) and not study._asked.is_file():
+            if study._foreign():
                 raise StudyError(f"study={folder}: holds other files; name a new folder, or an empty one")
-            (folder / "cells").mkdir(parents=True)
-        except FileExistsError:
-            raise StudyError(f"study={folder}: there is a study already; name another folder") from None
+            folder.mkdir(parents=True, exist_ok=True)
+            with study.lock():
+                if study._asked.is_file():
+                    study._continue(asked["rounds"] if lengthen else 0, cells)
+                else:
+                    study._create(asked, cells)
         except OSError as error:
             raise StudyError(f"study={folder}: cannot be written ({error}); name a folder of yours") from error
-        for cell in cells:
-            study._cell_folder(cell.id).mkdir()
-            write_json(study._cell_folder(cell.id) / "cell.json", {"schema": SCHEMA, "config": cell.config})
-        order = [cell.id for cell in cells]
-        name = f"{folder.name}-{secrets.token_hex(4)}"  # folders of one name must not be taken for one study
-        write_json(study._asked, {"schema": SCHEMA, "id": name, "cells": order, **asked})
         return study
+
+    def _foreign(self) -> bool:
+        """Whether the folder holds anything that no study, whole or half made, has; hidden files are passed over."""
+        names = {path.name for path in self.folder.iterdir()} if self.folder.is_dir() else set()
+        others = {name for name in names - _OURS if not name.startswith(".")}
+        return bool(others) and not self._asked.is_file()
+
+    def _create(self, asked: dict[str, Any], cells: list[Cell]) -> None:
+        for cell in cells:
+            self._cell_folder(cell.id).mkdir(parents=True, exist_ok=True)
+            write_json(self._cell_folder(cell.id) / "cell.json", {"schema": SCHEMA, "config": cell.config})
+        order = [cell.id for cell in cells]
+        name = f"{self.folder.name}-{secrets.token_hex(4)}"  # folders of one name must not be taken for one study
+        looks = {"looks": [asked["rounds"]]} if "rounds" in asked else {}
+        write_json(self._asked, {"schema": SCHEMA, "id": name, "cells": order, **looks, **asked})
+
+    def _continue(self, rounds: int, cells: list[Cell]) -> None:
+        there = self.cells()
+        if {cell.id for cell in there} != {cell.id for cell in cells}:
+            what = difference(there, cells)
+            raise StudyError(f"study={self.folder}: asks another question: {what}; ask the same, or name a new folder")
+        before = self.asked()
+        wrong = [name for name, kind in {"id": str, "rounds": int}.items() if type(before.get(name)) is not kind]
+        if wrong:
+            raise StudyError(f"{self._asked}: has no usable {', '.join(wrong)}; restore it, or name a new folder")
+        if rounds > before["rounds"]:
+            looks = sorted({*before.get("looks", [before["rounds"]]), rounds})
+            write_json(self._asked, before | {"rounds": rounds, "looks": looks})
 
     @classmethod
     def open(cls, folder: Path) -> "Study":
@@ -57,6 +97,10 @@ class Study:
     @property
     def _asked(self) -> Path:
         return self.folder / "study.json"
+
+    def lock(self, name: str = "") -> FileLock:
+        """A lock that one process at a time has, for changes to study.json or, by name, for something else."""
+        return FileLock(self.folder / f".{name}lock")
 
     def _cell_folder(self, cell: str) -> Path:
         return self.folder / "cells" / cell
@@ -74,26 +118,107 @@ class Study:
         """The folder of one trial."""
         return self._cell_folder(cell) / f"trial-{number:03d}"
 
-    def claim(self, trial: Trial) -> Path | None:
-        """Take a trial for this process and write trial.json; None if it is taken. Making a folder is atomic."""
+    def round_folder(self, number: int) -> Path:
+        """The folder that whoever works on a round owns."""
+        return self.folder / "rounds" / f"round-{number:03d}"
+
+    def owner_file(self, owner: str) -> Path:
+        """What is known of a process that works on the study; removed at its end."""
+        return self.folder / "owners" / f"{owner}.json"
+
+    def claim(self, trial: Trial, owner: str) -> Path | None:
+        """Take a trial for a process and write trial.json; None if it is taken."""
         folder = self.trial_folder(trial.cell, trial.number)
         try:
-            folder.mkdir()
-        except FileExistsError:
+            taken = Claim(trial.claim, owner).take(folder, lambda aside: trial.write(trial_file(aside)))
+        except OSError as error:
+            raise unwritable(folder, error) from error
+        return folder if taken else None
+
+    def owner_of(self, folder: Path) -> Owner | None:
+        """The living process that owns a round's or a trial's folder; None if it is nobody's or its owner is dead."""
+        claim = claim_of(folder)
+        return self._living(self.owner_file(claim.owner)) if claim else None
+
+    def owners(self) -> list[Owner]:
+        """The living processes that work on the study."""
+        files = sorted((self.folder / "owners").glob("*.json"))
+        return [owner for owner in map(self._living, files) if owner]
+
+    def _living(self, file: Path) -> Owner | None:
+        """The owner with this file, None if it has left or is dead. Raises StudyError for one that cannot be read."""
+        try:
+            owner, heartbeat = Owner.read(file), file.stat().st_mtime
+        except FileNotFoundError:
             return None
-        trial.write(trial_file(folder))
-        return folder
+        except StudyError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            raise
+        return owner if owner.alive(lambda: self._clock() - heartbeat) else None
+
+    def _clock(self) -> float:
+        """The time by the file system's clock, which is that of the heartbeats: clocks of machines differ."""
+        probe = self.folder / "owners" / f".clock-{secrets.token_hex(4)}"
+        try:
+            probe.touch()
+            return probe.stat().st_mtime
+        except OSError:
+            return 0.0  # a folder that cannot be written: nobody is taken for dead
+        finally:
+            probe.unlink(missing_ok=True)
+
+    def set_aside(self, cell: str, number: int) -> None:
+        """Have a trial's folder kept under another name, where it counts no more, so that the trial can be done again.
+
+        To be called by the owner of its round only, and for a trial that no living process has.
+        """
+        folder = self.trial_folder(cell, number)
+        claim = claim_of(folder)
+        if claim:
+            claim.set_aside(folder)
+        elif folder.exists():  # its claim was removed, by hand or by the trial
+            folder.rename(folder.with_name(f"{folder.name}.unowned-{secrets.token_hex(4)}"))
+
+    def remove_leftovers(self) -> None:
+        """Remove what dead processes left half made: claims that never came into place, and their own files."""
+        dead = {file.stem: file for file in (self.folder / "owners").glob("*.json") if not self._living(file)}
+        for aside in [*self.folder.glob("cells/*/.trial-*.*.*"), *self.folder.glob("rounds/.round-*.*.*")]:
+            if aside.name.split(".")[2] in dead:
+                shutil.rmtree(aside, ignore_errors=True)
+        for file in dead.values():
+            file.unlink(missing_ok=True)
+
+    def found(self) -> Found:
+        """All records; one that is damaged is named and left out, so that the others can be used."""
+        records, damaged = [], []
+        for path in sorted((self.folder / "cells").glob("*/trial-*/record.json")):
+            if _is_trial(path.parent):
+                try:
+                    records.append(self._checked(path))
+                except StudyError as error:
+                    if path.exists():  # else it was set aside meanwhile
+                        damaged.append(str(error))
+        return Found(sorted(records, key=lambda record: (record.number, record.position)), damaged)
 
     def records(self) -> list[Record]:
-        """All records, by number and position. Raises StudyError naming a damaged one."""
-        paths = (self.folder / "cells").glob("*/trial-*/record.json")
-        own = (path for path in paths if path.parent.name.removeprefix("trial-").isdigit())  # not a copy set aside
-        return sorted((Record.read(path) for path in own), key=lambda record: (record.number, record.position))
+        """All records that can be used, by number and position."""
+        return self.found().records
 
     def record(self, cell: str, number: int) -> Record | None:
-        """One trial's record, None while there is none."""
+        """One trial's record, None while there is none. Raises StudyError for a damaged one."""
         path = record_file(self.trial_folder(cell, number))
-        return Record.read(path) if path.is_file() else None
+        return self._checked(path) if path.is_file() else None
+
+    def _checked(self, path: Path) -> Record:
+        record = Record.read(path)
+        if path.parent != self.trial_folder(record.cell, record.number):
+            where = f"trial {record.number} of cell {record.cell}"
+            raise StudyError(f"{path}: is the record of {where}; it was moved here, put it back or remove it")
+        claim = claim_of(path.parent)
+        if claim and record.process.get("claim", claim.name) != claim.name:
+            raise StudyError(f"{path}: is the record of another attempt at this trial; remove it")
+        return record
 
     def series(self, record: Record) -> Series | None:
         """The series of a record's trial, None if the trial did not get so far."""
@@ -125,6 +250,11 @@ def _part(path: Path, name: str) -> Any:
     if name not in content:
         raise StudyError(f"{path}: has no {name}; restore it, or name the folder of another study")
     return content[name]
+
+
+def _is_trial(folder: Path) -> bool:
+    """Whether it is a trial's folder and no copy that was set aside."""
+    return folder.name.removeprefix("trial-").isdigit()
 
 
 def trial_file(folder: Path) -> Path:

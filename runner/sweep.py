@@ -2,9 +2,9 @@
 
 import os
 import sys
-from dataclasses import asdict
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +14,20 @@ from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
-from runner import __version__, isolate
-from runner.dataset_files import check_files
-from runner.errors import ConfigError, Refusal, StudyError
-from runner.expand import Asked, assignments, distinct, expand
-from runner.machine import cuda_devices, physical_cores
-from runner.progress import Progress
+from runner import __version__
+from runner.cards import working
+from runner.door import rounds_of, settle, uri_of
+from runner.errors import ConfigError, Refusal, StudyError, unwritable
+from runner.expand import Asked, assignment, expand
+from runner.interrupt import Terminated, end_descendants, terminable
+from runner.mirror import Mirror
+from runner.presence import leave, present
+from runner.progress import Progress, others
 from runner.record import Record
 from runner.report import write_report
 from runner.report.terminal import show
-from runner.rounds import launch
-from runner.schema import Settings, cell_config
+from runner.rounds import Attempt, Place, attempt_of, close_all, launch, rounds_to_do, set_aside_all, to_redo
 from runner.study import Study
-from runner.workload import device_of, settled
 
 FAILED, REFUSED, INTERRUPTED = 1, 2, 130
 
@@ -43,81 +44,159 @@ def fix_folders(config: DictConfig) -> None:
 def sweep(arguments: list[str], config: DictConfig, loader: ConfigLoader, launcher: Launcher) -> None:
     """Do a study. Ends the process with a code other than 0 if anything failed or was refused."""
     try:
-        code = _sweep(arguments, config, loader, launcher)
+        with terminable():
+            code = _sweep(arguments, config, loader, launcher)
     except (ConfigError, Refusal, StudyError, HydraException, OmegaConfBaseException) as error:
         cause = f"\n{error.__cause__}" if isinstance(error, HydraException) and error.__cause__ else ""
         print(f"error: {error}{cause}", file=sys.stderr)
         code = REFUSED
-    except KeyboardInterrupt:  # before the first trial, or a second time
-        code = INTERRUPTED
+    except OSError as error:
+        print(f"error: {unwritable(Path(str(config.study)), error)}", file=sys.stderr)
+        code = FAILED
+    except KeyboardInterrupt as error:  # before the first trial, or a second time
+        code = _interrupted(error)
     if code:
         sys.exit(code)
 
 
+def _interrupted(error: KeyboardInterrupt) -> int:
+    return 128 + error.signal if isinstance(error, Terminated) else INTERRUPTED
+
+
 def _sweep(arguments: list[str], config: DictConfig, loader: ConfigLoader, launcher: Launcher) -> int:
-    cells = settle(expand(arguments, config, loader), os.getcwd())
-    settings, rounds = cells[0].settings, _rounds(cells)
-    study = Study.create(Path(str(config.study)), _asked(rounds), [asked.cell for asked in cells])
-    progress, uri = Progress(study, len(cells), rounds), _uri(settings)
-    singly = str(config.hydra.launcher._target_).endswith(".BasicLauncher")
-    refused, interrupted = None, False
+    asked = expand(arguments, config, loader)
+    cells, cards = settle(asked, config)
+    settings = cells[0].settings
+    given = any(one.settings.trials for one in asked)  # else a study that is continued has its own number
+    study = Study.ask(Path(str(config.study)), _asked(rounds_of(cells)), [one.cell for one in cells], given)
+    mirror = Mirror(uri_of(settings), study, settings.tracking.experiment)
+    present(study)
+    broken: BaseException | None = None
     try:
-        for records in launch(study, cells, rounds, launcher, str(config.hydra.sweep.dir), singly):
-            refused = _refused(study, records)
-            if refused:
-                break
-            progress.show(records)
-            uri = _shown(uri, settings, study, [record for record in records if record])
-    except KeyboardInterrupt:
-        interrupted = True
-    summary = write_report(study)
-    if progress.done:  # else MLflow has not heard of the study, and need not
-        uri = _shown(uri, settings, study, [], summary)
-    if refused:
-        raise refused
-    show(summary)
-    failed = progress.close(uri)
-    return INTERRUPTED if interrupted else FAILED if failed else 0
+        study.remove_leftovers()
+        mirror.end_leftovers()
+        redo = to_redo(study, settings.retry)
+        progress = Progress(study, _there(study, redo))
+        try:
+            if cards:
+                on_cards(cards, study, cells, redo, progress)
+            else:
+                in_rounds(study, cells, redo, launcher, config, progress, mirror)
+        except (KeyboardInterrupt, Refusal, StudyError) as error:
+            broken = error
+            end_descendants()
+        return _closed(study, progress, mirror, broken)
+    finally:
+        leave(study)
 
 
-def settle(asked: list[Asked], working_folder: str) -> list[Asked]:
-    """The door's second half: what needs files, the machine or the tracking store. Raises ConfigError.
+def in_rounds(
+    study: Study,
+    cells: list[Asked],
+    redo: set[Attempt],
+    launcher: Launcher,
+    config: DictConfig,
+    progress: Progress,
+    mirror: Mirror,
+) -> None:
+    """Do all open trials from this process, through Hydra's launcher. Raises Refusal for settings that cannot work.
 
-    The forkserver loads torch meanwhile, and MLflow is loaded while that goes on; nothing is created before all cells
-    have passed.
+    Hydra's basic launcher works in this process, one trial after another, and gets them singly, so that each is shown
+    when it is done. A cluster's gets all rounds at once, or each would wait in the queue anew; others get a round.
     """
-    distinct(asked)  # here too, because it costs nothing yet
-    for one in asked:
-        check_files(asdict(one.settings.dataset))
-    cores = physical_cores()
-    server = isolate.server(cell_config(settled(asked[0].settings, "cpu", cores)), working_folder)
-    tracked = _uri(asked[0].settings) is not None
-    if tracked:
-        import runner.tracking
-    gpus = cuda_devices(server)
-    cells = [_settled(one, gpus, cores) for one in asked]
-    distinct(cells)
-    if tracked:
-        runner.tracking.check(
-            str(_uri(cells[0].settings)), [one.cell for one in cells], cells[0].settings.tracking.experiment
-        )
-    return cells
+    kind, started = str(config.hydra.launcher._target_).rpartition(".")[2], 0
+    with closing(rounds_to_do(study, cells, present(study), redo, wide=kind == "SlurmLauncher")) as rounds:
+        for places in rounds:
+            size = 1 if kind == "BasicLauncher" else len(places)
+            for batch in (places[first : first + size] for first in range(0, len(places), size)):
+                with progress.watching([place.key for place in batch]), closing_on_interrupt(study, batch):
+                    launch(study, batch, launcher, str(config.hydra.sweep.dir), started)
+                started += len(batch)
+                mirror.show(_records(study, batch))
+            if not progress.trained:
+                _refuse(study)
 
 
-def _settled(asked: Asked, gpus: tuple[str, ...], cores: int) -> Asked:
-    settings = settled(asked.settings, device_of(asked.settings.device, gpus), cores)
-    return Asked((*asked.overrides, *assignments(asked.settings, settings)), settings)
+@contextmanager
+def closing_on_interrupt(study: Study, places: list[Place]) -> Iterator[None]:
+    """When these trials are broken off, end what works on them here, and give those without a record one."""
+    try:
+        yield
+    except BaseException:
+        end_descendants()
+        own = (None, present(study))  # a cluster's jobs may go on elsewhere
+        close_all(study, [one for one in places if study.owner_of(study.trial_folder(*one.key)) in own])
+        raise
 
 
-def _rounds(cells: list[Asked]) -> int:
-    """The most that a cell was given: a CPU and a GPU in one study may differ where nobody said a number."""
-    return max(one.settings.trials or 0 for one in cells)
+def on_cards(cards: list[str], study: Study, cells: list[Asked], redo: set[Attempt], progress: Progress) -> None:
+    """Do all open trials on several cards, an invocation of this study on each, and watch."""
+    logs = study.hydra_folder(f"{datetime.now():%Y-%m-%d_%H-%M-%S}_{os.getpid()}_cards")
+    commands = {card: _on_card(card, study) for card in cards}
+    keys = set_aside_all(study, cells, present(study), redo)
+    if not keys:
+        return
+    with working(commands, logs) as processes, progress.watching(keys):
+        codes = [process.wait() for process in processes]
+    for card, code in zip(cards, codes, strict=True):
+        if code not in (0, FAILED):
+            progress.say(f"{card}: ended with {code}; see {logs}")
+    if keys and not progress.trained:
+        _refuse(study)
 
 
-def _uri(settings: Settings) -> str | None:
-    if settings.tracking.name == "off":
-        return None
-    return settings.tracking.uri or f"sqlite:///{Path('mlflow.db').absolute()}"
+def _on_card(card: str, study: Study) -> list[str]:
+    """The words of the command line for one card; what MLflow is to show, this process shows.
+
+    What is to be done again was set aside: a card that begins later must not take another's failure for an old one.
+    """
+    replaced = {"device", "study", "tracking", "trials", "retry"}
+    words = [word for word in sys.argv[1:] if word.lstrip("+").partition("=")[0] not in replaced]
+    rounds = study.asked()["rounds"]
+    return [
+        *words,
+        f"device={card}",
+        assignment("study", str(study.folder)),
+        "tracking=off",
+        f"trials={rounds}",
+        "retry=none",
+    ]
+
+
+def _there(study: Study, redo: set[Attempt]) -> int:
+    return sum(attempt_of(record) not in redo for record in study.records())
+
+
+def _records(study: Study, places: list[Place]) -> list[Record]:
+    return [record for record in (study.record(*place.key) for place in places) if record]
+
+
+def _refuse(study: Study) -> None:
+    """End a study in whose first round no cell could do a first step: it will not in the next one either."""
+    records = study.records()
+    if records and all(record.refused for record in records):
+        folder = study.trial_folder(records[0].cell, records[0].number)
+        why = "No cell could do its first step, so the study ends"
+        raise Refusal(f"{records[0].reason}\n{why}; the log is in {folder}")
+
+
+def _closed(study: Study, progress: Progress, mirror: Mirror, broken: BaseException | None) -> int:
+    """Report, show and say how it went. Returns the exit code, or raises what the study was refused for."""
+    import runner.analysis.summary  # noqa: F401 - takes its time, for which nobody should wait at the lock
+
+    with study.lock("report"):  # the last report is of the latest records, also where several invocations end at once
+        summary = write_report(study)
+    if summary["trials"]["there"]:  # else MLflow has not heard of the study, and need not
+        mirror.finish(summary, lambda: bool(others(study)))
+    if isinstance(broken, Refusal):
+        raise broken
+    show(summary)
+    good = progress.close(None if mirror.failed else mirror.uri)
+    if isinstance(broken, KeyboardInterrupt):
+        return _interrupted(broken)
+    if broken:
+        print(f"error: {broken}", file=sys.stderr)
+    return 0 if good and not broken else FAILED
 
 
 def _asked(rounds: int) -> dict[str, Any]:
@@ -128,40 +207,3 @@ def _asked(rounds: int) -> dict[str, Any]:
         "folder": os.getcwd(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-
-
-def _refused(study: Study, records: list[Record | None]) -> Refusal | None:
-    """What only a child could find impossible is as impossible in the next round: the first such record's reason."""
-    for record in records:
-        if record and record.refused and record.number == 0:
-            folder = study.trial_folder(record.cell, record.number)
-            return Refusal(f"{record.reason}\nThe study ends in its first round; the log is in {folder}")
-    return None
-
-
-def _shown(
-    uri: str | None, settings: Settings, study: Study, records: list[Record], summary: dict[str, Any] | None = None
-) -> str | None:
-    """Show trials, and at the end the summary, in MLflow. Returns the address, None from the first failure on."""
-    if uri is None:
-        return None
-    from runner import tracking
-
-    try:
-        runs = _runs(uri, study, settings.tracking.experiment)
-        for record in records:
-            tracking.send_trial(runs, study, record)
-        if summary:
-            tracking.send_summary(runs, study, summary)
-    except tracking.STORE_ERRORS as error:  # no outage may cost a trial
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        print(f"MLflow at {uri} does not take the study ({reason}); everything is in {study.folder}", file=sys.stderr)
-        return None
-    return uri
-
-
-@cache
-def _runs(uri: str, study: Study, experiment: str | None) -> Any:
-    from runner.tracking import open_study
-
-    return open_study(uri, study, experiment)

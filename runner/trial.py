@@ -1,12 +1,12 @@
 """A trial: one cell trained once, in one fresh process. This is all that the process is told."""
 
+import secrets
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from runner.cell import Cell
-from runner.errors import StudyError
-from runner.jsonfile import read_json, write_json
+from runner.jsonfile import of_fields, read_fields, write_json
 from runner.seeds import stream_seeds
 
 SCHEMA = 1
@@ -17,7 +17,8 @@ class Trial:
     """What one process is asked to do.
 
     `number` counts the trials of a cell from 0 and is the number of the round; `position` is the place within the
-    round; `device` is the device itself ("cuda:1"), where the cell's settings only know its type.
+    round; `device` is the device itself ("cuda:1"), where the cell's settings only know its type. `exclusive` says
+    whether the device is locked meanwhile. `claim` is the name of this very attempt.
     """
 
     cell: str
@@ -26,9 +27,11 @@ class Trial:
     position: int
     device: str
     seeds: dict[str, int]
+    exclusive: bool
+    claim: str
 
     @classmethod
-    def of(cls, cell: Cell, number: int, position: int, device: str) -> "Trial":
+    def of(cls, cell: Cell, number: int, position: int, device: str, exclusive: bool = True) -> "Trial":
         """The trial of a cell in a round, with its seeds worked out."""
         seeds = cell.config["seeds"]
         return cls(
@@ -38,6 +41,8 @@ class Trial:
             position=position,
             device=device,
             seeds=stream_seeds(seeds["base"], seeds["vary"], number),
+            exclusive=exclusive,
+            claim=secrets.token_hex(8),
         )
 
     def write(self, path: Path) -> None:
@@ -46,10 +51,5 @@ class Trial:
 
     @classmethod
     def read(cls, path: Path) -> "Trial":
-        """Read what `write` wrote. Raises StudyError for a damaged file."""
-        fields = read_json(path, SCHEMA)
-        del fields["schema"]
-        try:
-            return cls(**fields)
-        except TypeError as error:
-            raise StudyError(f"{path}: not a trial of this version ({error}); remove its folder") from error
+        """Read what `write` wrote. Raises StudyError naming path, field and what it holds for a damaged file."""
+        return read_fields(path, SCHEMA, lambda fields: of_fields(cls, fields), "remove its folder")

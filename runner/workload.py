@@ -11,9 +11,9 @@ CPU: dict[str, int] = {"trials": 5, "steps": 44, "batch_size": 32, "size": 8}
 GPU: dict[str, int] = {"trials": 10, "steps": 120, "batch_size": 256, "size": 32}
 
 
-def device_of(asked: str, gpus: tuple[str, ...]) -> str:
-    """The device's name for torch: "auto" is the first CUDA device, or the CPU where there is none."""
-    return asked if asked != "auto" else "cuda" if gpus else "cpu"
+def device_of(asked: str, gpu: bool) -> str:
+    """The device's name for torch: "auto" (and "all") is CUDA, or the CPU where there is none."""
+    return asked if asked not in ("auto", "all") else "cuda" if gpu else "cpu"
 
 
 def settled(settings: Settings, device: str, cores: int) -> Settings:

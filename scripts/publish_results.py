@@ -28,7 +28,7 @@ def published(summary: dict[str, Any]) -> dict[str, Any]:
         {key: value for key, value in environment.items() if key not in PRIVATE}
         for environment in summary["environments"]
     ]
-    return {**summary, "environments": environments}
+    return {**summary, "environments": environments, "damaged": []}  # damaged: paths
 
 
 def section(title: str, study: Study, summary: dict[str, Any]) -> str:

@@ -168,12 +168,12 @@ def make_study(
     interpreter: Callable[[int], str] = lambda number: "forkserver-1",
 ) -> Study:
     """A study folder with `rounds` trials of each cell, its environment and interpreter by trial number."""
-    study = Study.create(folder, {"rounds": rounds, "version": "0.1.0"}, [cell for cell, _ in plants])
+    study = Study.ask(folder, {"rounds": rounds, "version": "0.1.0"}, [cell for cell, _ in plants])
     for number in range(rounds):
         for cell, plant in plants:
             where = {"environment": environment(cell, number), "process": {"interpreter": interpreter(number)}}
             record = make_record(cell, number, plant, **where)
-            trial_folder = study.claim(Trial.of(cell, number, record.position, "cuda:0"))
+            trial_folder = study.claim(Trial.of(cell, number, record.position, "cuda:0"), "me")
             assert trial_folder is not None
             if record.complete:
                 make_series(number, plant).write(series_file(trial_folder))

@@ -101,9 +101,12 @@ def test_a_forkserver_goes_on_after_a_timeout(server: ForkServer, tmp_path: Path
     assert server.call(requested("status", 5, tmp_path), timeout=30).status == 5
 
 
-def test_a_forkserver_goes_on_after_an_interrupt(
-    server: ForkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_forkserver_ends_with_an_interrupt_and_another_takes_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    needs = tuple(os.environ.items()), ("called",), str(tmp_path)
+    server = fork_server(*needs)
+
     def interrupted(timeout: float | None) -> bool:
         assert within(30, (tmp_path / "pids").exists)
         raise KeyboardInterrupt
@@ -112,8 +115,9 @@ def test_a_forkserver_goes_on_after_an_interrupt(
         patched.setattr(server, "_ready", interrupted)
         with pytest.raises(KeyboardInterrupt):
             server.call(requested("hang", tmp_path / "pids", tmp_path), timeout=30)
-    assert gone(json.loads((tmp_path / "pids").read_text())[1:])
-    assert server.call(requested("status", 5, tmp_path), timeout=30).status == 5
+    assert gone(json.loads((tmp_path / "pids").read_text()))
+    assert not server.alive
+    assert fork_server(*needs).call(requested("status", 5, tmp_path), timeout=30).status == 5
 
 
 def test_every_call_is_a_process_of_its_own_that_leads_its_group(call: Call, tmp_path: Path) -> None:
@@ -220,8 +224,19 @@ def test_no_process_outlives_a_parent_that_is_killed(
     assert alive(server)
     assert alive(child)
     process.kill()
-    assert gone([process.pid, server, child])
-    subprocess.run(["kill", "-9", str(grandchild)], check=False, stderr=subprocess.DEVNULL)
+    assert gone([process.pid, server, child, grandchild])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_what_a_child_started_does_not_outlive_a_forkserver_that_is_ended(
+    number: signal.Signals, parent: Callable[..., "subprocess.Popen[bytes]"], tmp_path: Path
+) -> None:
+    process = parent("forkserver", "hang", tmp_path / "pids")
+    assert within(30, (tmp_path / "pids").exists)
+    pids = json.loads((tmp_path / "pids").read_text())
+    os.kill(pids[0], number)
+    assert gone(pids)
+    assert process.wait(10) == 1  # the error of the parent, which was not asked to catch it
 
 
 def test_a_forkserver_that_is_still_loading_does_not_outlive_its_parent(

@@ -1,13 +1,14 @@
 """What the parent process says about files before anything starts."""
 
+import gzip
 import subprocess
 import sys
 
 import pytest
 from data_files import cut_in_half, picture, settings
-from test_data_torchvision_sets import write_mnist
+from test_data_torchvision_sets import write_cifar10, write_mnist
 
-from runner.dataset_files import TORCHVISION_FILES, check_files
+from runner.dataset_files import TORCHVISION_FILES, broken_torchvision_files, check_files
 from runner.errors import ConfigError
 
 VIEWS = {"mask_folder": "mask", "text": "next", "series": "forecast"}
@@ -45,8 +46,43 @@ def test_only_what_is_missing_is_named(tmp_path):
 def test_a_damaged_idx_file_is_named(tmp_path, damage):
     raw = write_mnist(tmp_path)
     damage(raw / "train-images-idx3-ubyte")
-    with pytest.raises(ConfigError, match="train-images-idx3-ubyte is damaged; delete it"):
+    with pytest.raises(ConfigError, match=r"damaged: \S*train-images-idx3-ubyte; delete it, then set dataset"):
         check_files(config("mnist", root=str(tmp_path)))
+
+
+def test_cifar_files_that_were_cut_short_are_named(tmp_path, monkeypatch):
+    folder = write_cifar10(tmp_path, monkeypatch)
+    check_files(config("cifar10", root=str(tmp_path)))
+    for name in ("batches.meta", "data_batch_4"):
+        cut_in_half(folder / name)
+    with pytest.raises(ConfigError, match=r"damaged: \S*data_batch_4, \S*batches\.meta; delete it, then set dataset"):
+        check_files(config("cifar10", root=str(tmp_path)))
+
+
+def test_a_cifar_file_counts_as_whole_at_its_full_length_only(tmp_path, monkeypatch):
+    path = write_cifar10(tmp_path, monkeypatch) / "batches.meta"
+    content = path.read_bytes()
+    for length in range(len(content)):
+        path.write_bytes(content[:length])
+        assert broken_torchvision_files("cifar10", tmp_path) == [path]
+
+
+@pytest.mark.parametrize(
+    "damage", [cut_in_half, lambda path: path.write_bytes(b""), lambda path: path.write_bytes(b"x")]
+)
+@pytest.mark.parametrize(
+    ("name", "archive"),
+    [("mnist", "MNIST/raw/t10k-images-idx3-ubyte.gz"), ("cifar100", "cifar-100-python.tar.gz")],
+)
+def test_a_damaged_archive_is_named_beside_what_is_missing(tmp_path, name, archive, damage):
+    path = tmp_path / archive
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(bytes(range(256))))
+    with pytest.raises(ConfigError, match=r"lacks [^:]*; set dataset\.download=true"):
+        check_files(config(name, root=str(tmp_path)))
+    damage(path)
+    with pytest.raises(ConfigError, match=f"lacks .*; damaged: {path}; delete it, then set dataset.download=true"):
+        check_files(config(name, root=str(tmp_path)))
 
 
 def test_image_folders(tmp_path):

@@ -30,7 +30,7 @@ def run(tmp_path: Path) -> Run:
 
     def run_trial(cell: Cell, timeout: float | None = 120) -> tuple[Record, Path]:
         trial = Trial.of(cell, 0, 0, "cpu")
-        folder = Study.create(tmp_path / "study", {"rounds": 1}, [cell]).claim(trial)
+        folder = Study.ask(tmp_path / "study", {"rounds": 1}, [cell]).claim(trial, "me")
         assert folder is not None
         returned = isolate.run(trial, folder, str(TESTS), timeout)
         assert returned == Record.read(record_file(folder))
@@ -60,7 +60,7 @@ def test_a_trial_that_goes_well_leaves_everything(run: Run) -> None:
     ("how", "reason"),
     [
         ("exit", "the process ended with exit status 7 and left no record"),
-        ("kill", "the process ended by SIGKILL and left no record"),
+        ("kill", "the process ended by SIGKILL (by hand, or by the system for want of memory) and left no record"),
         ("sys.exit", "SystemExit: 3"),
         ("raise", "RuntimeError: planted failure in step 3"),
     ],
@@ -96,7 +96,8 @@ def test_an_error_in_the_first_step_says_that_the_settings_do_not_fit(run: Run) 
     record, _ = run(failing("raise", step=1))
     assert record.refused
     assert record.reason is not None
-    assert record.reason.startswith("the model does not fit image data with inputs of (1, 8, 8) and 10 classes: ")
+    where = "before the first step was done, on image data with inputs of (1, 8, 8) and 10 classes"
+    assert record.reason == f"RuntimeError: planted failure in step 1 ({where})"
 
 
 def test_a_loss_that_is_no_number_is_a_divergence_and_keeps_its_series(run: Run) -> None:
@@ -116,10 +117,10 @@ def test_a_trial_that_takes_too_long_is_ended(run: Run) -> None:
 
 def test_equal_trials_have_equal_bits_and_processes_of_their_own(tmp_path: Path) -> None:
     cell = planted_cell("Plain")
-    study = Study.create(tmp_path / "study", {"rounds": 2}, [cell])
+    study = Study.ask(tmp_path / "study", {"rounds": 2}, [cell])
     for number in range(2):
         trial = Trial.of(cell, number, 0, "cpu")
-        folder = study.claim(trial)
+        folder = study.claim(trial, "me")
         assert folder is not None
         isolate.run(trial, folder, str(TESTS), 120)
     one, other = study.records()
@@ -210,7 +211,7 @@ isolate.run(Trial.read(trial_file(folder)), folder, {tests!r}, None)
 
 def test_ctrl_c_ends_the_trial_and_leaves_a_record_that_says_so(tmp_path: Path) -> None:
     cell = failing("hang", 1)
-    folder = Study.create(tmp_path / "study", {"rounds": 1}, [cell]).claim(Trial.of(cell, 0, 0, "cpu"))
+    folder = Study.ask(tmp_path / "study", {"rounds": 1}, [cell]).claim(Trial.of(cell, 0, 0, "cpu"), "me")
     assert folder is not None
     code = PARENT.format(tests=str(TESTS), folder=str(folder))
     parent = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)

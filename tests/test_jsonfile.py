@@ -4,6 +4,7 @@ import json
 import math
 import os
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.errors import StudyError
-from runner.jsonfile import canonical, plain, read_json, write_bytes, write_json
+from runner.jsonfile import canonical, of_fields, plain, read_fields, read_json, write_bytes, write_json
 
 leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 values = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8)
@@ -98,3 +99,47 @@ def test_a_reader_sees_the_old_or_the_new_content_never_a_part(tmp_path: Path) -
 def test_a_file_can_be_read_by_others(tmp_path: Path) -> None:
     write_bytes(tmp_path / "file", b"x")
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o644
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """Something to read."""
+
+    name: str
+    grams: float
+    tags: list[str]
+    broken: bool = False
+
+
+WHOLE = {"name": "one", "grams": 1.5, "tags": ["a"], "broken": False}
+
+
+def test_fields_make_the_dataclass() -> None:
+    assert of_fields(Parcel, WHOLE) == Parcel("one", 1.5, ["a"])
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ([], "holds [], should be an object"),
+        ({"name": "one"}, "lacks broken, grams, tags"),
+        (WHOLE | {"colour": 1}, "has unknown colour"),
+        (WHOLE | {"grams": "2"}, "grams holds '2', should be a valid number"),
+        (WHOLE | {"tags": ["a", 1]}, "tags.1 holds 1, should be a valid string"),
+        (WHOLE | {"tags": ["a", {"x": "y" * 99}]}, f"tags.1 holds {{'x': '{'y' * 53} ..., should be a valid string"),
+    ],
+)
+def test_what_does_not_fit_is_named(found: Any, said: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole message is compared
+        of_fields(Parcel, found)
+    assert str(caught.value) == said
+    with pytest.raises(ValueError, match=r"^parcel"):
+        of_fields(Parcel, found, "parcel")
+
+
+def test_a_file_that_does_not_fit_is_named_with_the_remedy(tmp_path: Path) -> None:
+    path = tmp_path / "parcel.json"
+    write_json(path, {"schema": 1, **WHOLE, "broken": 0})
+    with pytest.raises(StudyError) as caught:
+        read_fields(path, 1, lambda fields: of_fields(Parcel, fields), "send it back")
+    assert str(caught.value) == f"{path}: broken holds 0, should be a valid boolean; send it back"

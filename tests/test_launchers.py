@@ -79,7 +79,7 @@ def test_a_job_that_raises_ends_the_study_with_its_message(tmp_path: Path, launc
     words = ["trials=2", "train.steps=2", "tracking=off", "study=study", *LAUNCHERS[launcher]]
     done = call("runner", *model, *words, folder=tmp_path)
     assert done.returncode == 2, done.stdout + done.stderr
-    assert "no study here (study.json is missing)" in done.stderr
+    assert "study.json: cannot be read" in done.stderr
     assert "Traceback" not in done.stderr
 
 

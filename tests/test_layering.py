@@ -14,12 +14,23 @@ from omegaconf import OmegaConf
 
 ROOT = Path(__file__).resolve().parents[1]
 
-NAMES = ("errors", "jsonfile", "mode", "cell", "seeds", "trial", "record", "series", "study")
+NAMES = ("errors", "jsonfile", "mode", "cell", "seeds", "trial", "record", "series", "owner", "claim", "study")
 NOUNS = {f"runner.{name}" for name in NAMES}
 PURE = {"runner.analysis", "runner.report"}
-EFFECTS = {"runner.child", "runner.isolate", "runner.machine", "runner.tracking"}
+EFFECTS = {
+    "runner.cards",
+    "runner.child",
+    "runner.device_lock",
+    "runner.fetch",
+    "runner.interrupt",
+    "runner.isolate",
+    "runner.machine",
+    "runner.presence",
+    "runner.tracking",
+}
 CHILD = {"runner.worker", "runner.data", "runner.models", "runner.target"}
-SHARED = {"runner.dataset_files"}  # what data sets need on disk: the door asks before, the child while it loads
+# What data sets need on disk: the door asks before, the child while it loads. How a process ends with its parent.
+SHARED = {"runner.dataset_files", "runner.process_end"}
 NOT_IN_PARENT = {"torch", "torchvision", "torchmetrics"} | CHILD
 NOT_IN_CHILD = {"mlflow", "hydra", "omegaconf", "runner.tracking", "runner.report", "runner.analysis"}
 
@@ -92,7 +103,7 @@ def test_analysis_knows_no_report(module: str) -> None:
 
 @pytest.mark.parametrize("module", of(EFFECTS))
 def test_effects_know_no_wiring(module: str) -> None:
-    assert {name for name in ours(module) if not within(name, NOUNS | PURE | EFFECTS)} == set()
+    assert {name for name in ours(module) if not within(name, NOUNS | PURE | EFFECTS | SHARED)} == set()
 
 
 @pytest.mark.parametrize("module", PARENT)

@@ -2,19 +2,26 @@
 
 import csv
 import importlib.util
+import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from factory import CPU, GPU, Plant, four_modes, make_cell, make_study
+from hypothesis import example, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt  # comes with rich
 
 from runner.jsonfile import read_json
-from runner.report import write_report
-from runner.report.markdown import escaped, markdown
+from runner.report import terminal, write_report
+from runner.report.answer import answers
+from runner.report.markdown import bullets, escaped, markdown, table
 from runner.report.number import NONE, memory, number, number_and_sd, percent
 from runner.report.terminal import show
+from runner.report.text import one_line
 from runner.study import Study, record_file
 
 ROOT = Path(__file__).parent.parent
@@ -36,8 +43,9 @@ def table_of(text, column):
     return [line[index] for line in lines[2:]]
 
 
-def command(*arguments):
-    return subprocess.run([sys.executable, "-m", "runner.report", *arguments], cwd=ROOT, capture_output=True, text=True)
+def command(*arguments, **options):
+    line = [sys.executable, "-m", "runner.report", *arguments]
+    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False, **options)
 
 
 @pytest.mark.parametrize(
@@ -134,13 +142,188 @@ def test_unpaired_ratios_say_why(tmp_path):
     [
         ("a|b *c* `d` ~e~", r"a\|b \*c\* \`d\` \~e\~"),
         ("<img src=x> & co", "&lt;img src=x&gt; &amp; co"),
-        ("[x](y) [1, 2] \\", r"[x\](y) [1, 2] \\"),
+        ("[x](y) [1, 2] \\", r"\[x\](y) [1, 2] \\"),
+        ("a ![x](y) [x][y] [x]: y", r"a ![x\](y) [x\][y] [x\]: y"),
+        ("- 1 # a", r"\- 1 # a"),
+        ("12. a 1. b", r"12\. a 1. b"),
+        ("1.5 [1.4, 1.6]", "1.5 [1.4, 1.6]"),
+        ("\x1b[31m\u202e\x00\udcff", "\ufffd[31m\ufffd\ufffd\ufffd"),
+        ("costs $1$", r"costs \$1\$"),
         ("_so_ __init__ deterministic_benchmark", r"\_so\_ \_\_init\_\_ deterministic_benchmark"),
         ("two\nlines", "two lines"),
     ],
 )
 def test_text_stays_text_in_markdown(text, written):
     assert escaped(text) == written
+
+
+MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])  # GitHub's, less its autolinks
+BITS = (
+    r"<script> <!-- ![a](b) [x](javascript:alert(1)) [x] [x]: (y) &lt; &#60; ` `` $ | \ \| * ** _ __ ~~ # ## - --- + >"
+)
+SPACES = ["\n", "\n\n", "\t", "\r", "\u2028", "\x85", " ", "    "]
+CONTROLS = ["\x00", "\x1b[2J", "\u202e", "\ud800"]
+pieces = st.sampled_from([*BITS.split(), *SPACES, *CONTROLS, "1.", "2)", "=", "a", "b1", "http:", "<http://x>"])
+hostile = st.lists(pieces | st.characters()).map("".join)
+
+
+def shown(text):
+    """What a reader sees of a Markdown text: the kinds of its blocks, and of each inline text its kinds and words."""
+    tokens = MARKDOWN.parse(text)
+    inlines = [token.children for token in tokens if token.type == "inline"]
+    return (
+        [token.type for token in tokens if token.type != "inline"],
+        {child.type for children in inlines for child in children},
+        ["".join(child.content for child in children) for children in inlines],
+    )
+
+
+@given(hostile)
+@example("[x](javascript:alert(1))")
+@example("<script>alert(1)</script>")
+@example("a|b\\|c")
+def test_nothing_in_a_text_becomes_markup(text):
+    line, written = one_line(text), escaped(text)
+    assert not re.search(r"[<>\n\r\x00-\x1f\x7f-\x9f\u2028\u202e\ud800-\udfff]", written)
+    assert not re.search(r"(?<!\\)(?:\\\\)*[`|]", written)
+    blocks, kinds, words = shown(bullets([text]))
+    assert blocks[:2] == ["bullet_list_open", "list_item_open"] and len(blocks) == (6 if line else 4)
+    assert kinds <= {"text"} and words == ([line] if line else [])
+    _, kinds, words = shown(f"| a | b |\n| --- | --- |\n| {written} | c |")
+    assert kinds <= {"text"} and words == ["a", "b", line, "c"]
+    assert shown(f"# {written}") == (["heading_open", "heading_close"], {"text"} if line else set(), [line])
+
+
+EVIL = "<script>alert(1)</script> ![x](javascript:a) `b` | ~~c~~ \x1b[31m\n# d"
+
+
+def planted_evil(folder):
+    """A study in which everything that a user names is hostile."""
+    settings = {
+        "model": {"name": EVIL, "args": {EVIL: EVIL}},
+        "dataset": {"name": f"data {EVIL}", "path": EVIL},
+        "precision": EVIL,
+    }
+    plants = [
+        (make_cell(**settings, note=EVIL), Plant(flags_after={EVIL: EVIL})),
+        (make_cell("benchmark", **settings), Plant(outcomes={1: "failed", 2: "diverged"}, weights_step=1)),
+    ]
+    where = GPU | {"gpu_name": EVIL, "driver": EVIL, "host": EVIL}
+    study = make_study(folder / EVIL.replace("/", "_"), plants, environment=lambda cell, number: where)
+    for record in study.records():
+        metrics = {EVIL: 0.5, f"z{EVIL}": None} if record.complete else {}
+        reason = None if record.complete else f"{EVIL}\udcff"
+        flags = record.flags | {"requested": record.flags["requested"] | {EVIL: 0}}
+        changed = replace(record, metrics=metrics, reason=reason, flags=flags)
+        changed.write(record_file(study.trial_folder(record.cell, record.number)))
+    record_file(study.trial_folder(study.cells()[0].id, 4)).write_text("{")
+    return study
+
+
+def test_nothing_that_a_user_names_becomes_markup(tmp_path):
+    study = planted_evil(tmp_path)
+    summary = write_report(study)
+    text = study.report_markdown.read_text()
+    sections = dict(part.partition("\n\n")[::2] for part in text.split("## ")[1:])
+    for title in ("Notes", "Repeatability", "Trials that did not finish", "Records set aside", "Environment"):
+        assert "&lt;script&gt;" in sections.pop(title), title
+    assert sections == {}
+    note = f"{bullets(answers(summary))}\n\n{table(summary)}\n"
+    for page in (text, note):
+        blocks, kinds, words = shown(page)
+        assert kinds == {"text", "softbreak"} - ({"softbreak"} if page is note else set())
+        assert not {"html_block", "fence", "code_block", "hr"} & set(blocks)
+        assert not any("\x1b" in word for word in words)
+        assert blocks.count("table_open") == 1 and blocks.count("tr_open") == 3
+        assert blocks.count("heading_open") == (0 if page is note else 6)
+        assert len(words) > 10 and any(
+            "<script>alert(1)</script> ![x](javascript:a) `b` | ~~c~~" in word for word in words
+        )
+
+
+def test_a_terminal_gets_no_control_characters(tmp_path, capsys):
+    show(write_report(planted_evil(tmp_path)))
+    out = capsys.readouterr().out
+    assert "<script>" in out and "diverged" in out
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", out)
+
+
+def test_a_trial_that_did_not_finish_is_named_with_outcome_and_reason_in_short(tmp_path):
+    outcomes = {1: "failed", 2: "diverged", 3: "timed_out", 4: "interrupted"}
+    study = make_study(tmp_path / "study", [(make_cell(), Plant(outcomes=outcomes))])
+    path = record_file(study.trial_folder(study.cells()[0].id, 1))
+    replace(study.records()[1], reason="line\n" * 100).write(path)
+    section = report_of(study).split("## Trials that did not finish\n\n")[1].split("\n\n")[0].splitlines()
+    assert section == [
+        f"- default (F,F), trial 1: failed, {'line ' * 60}...",
+        "- default (F,F), trial 2: diverged, planted: diverged",
+        "- default (F,F), trial 3: timed_out, planted: timed_out",
+        "- default (F,F), trial 4: interrupted, planted: interrupted",
+    ]
+
+
+def test_failed_diverged_and_missing_trials_are_counted_in_the_table_of_report_and_terminal(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(terminal, "FILE_WIDTH", 400)
+    outcomes = {1: "failed", 2: "timed_out", 3: "diverged"}
+    plants = [(make_cell(), Plant(outcomes=outcomes)), (make_cell("benchmark"), Plant())]
+    study = make_study(tmp_path / "study", plants, rounds=11)
+    record_file(study.trial_folder(study.cells()[0].id, 5)).unlink()
+    summary = write_report(study)
+    words = ["7, 2 failed, 1 diverged, 1 missing", "11"]
+    text = study.report_markdown.read_text()
+    assert table_of(text, "trials") == words
+    assert text.splitlines()[2] == "- partial: 21 of 22 trials are there"
+    show(summary)
+    out = capsys.readouterr().out
+    assert "7, 2 failed, 1 diverged, 1 missing" in out
+    assert "- partial: 21 of 22 trials are there\n" in out
+
+
+def test_a_cell_that_only_diverged_says_so(tmp_path):
+    text = report_of(
+        make_study(tmp_path / "study", [(make_cell(), Plant(outcomes=dict.fromkeys(range(5), "diverged")))])
+    )
+    assert table_of(text, "trials") == ["0, 5 diverged"]
+    assert text.count(": diverged, planted: diverged\n") == 5
+
+
+def test_no_mean_over_a_hole_stays(tmp_path):
+    plant = Plant(metrics={1: {"accuracy": None, "loss": 0.3}})
+    assert "- default (F,F): no mean over a hole: finite accuracy in 4 of 5 trials\n" in report_of(
+        make_study(tmp_path / "study", [(make_cell(), plant)])
+    )
+
+
+def test_a_figure_that_is_no_number_is_none():
+    assert [number(value) for value in (float("nan"), float("inf"))] == [NONE, NONE]
+
+
+ASCII = [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}, {"LC_ALL": "C"}]
+
+
+@pytest.mark.parametrize("variables", ASCII)
+def test_a_terminal_that_lacks_a_character_gets_another(variables, tmp_path):
+    plants = [(make_cell(dataset={"name": "\u6570\u5b57"}), Plant()), (make_cell("benchmark"), Plant(steady=False))]
+    study = make_study(tmp_path / "study \u00e4", plants, environment=lambda cell, number: CPU | {"cpu": "\u0416"})
+    record_file(study.trial_folder(study.cells()[0].id, 0)).write_text("{")
+    done = command(str(study.folder), env=os.environ | variables)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr and len(done.stderr.splitlines()) == 1
+    assert "partial: 9 of 10 trials are there" in done.stdout and "default (F,F)" in done.stdout
+    assert ("resnet on ??" in done.stdout) is done.stdout.isascii()
+    assert "\u6570\u5b57" in study.report_markdown.read_text(encoding="utf-8")
+
+
+def test_an_output_that_takes_nothing_costs_nothing(tmp_path):
+    study = four_modes(tmp_path / "study", rounds=2)
+    line = f"{sys.executable} -m runner.report '{study.folder}'"
+    for where in (">/dev/full", "| true; exit ${PIPESTATUS[0]}", ">&-"):
+        study.report_markdown.unlink(missing_ok=True)
+        done = subprocess.run(["bash", "-c", f"{line} {where}"], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), where
+        assert study.report_markdown.is_file()
 
 
 def test_a_narrow_terminal_folds_and_loses_nothing(tmp_path, monkeypatch, capsys):
@@ -187,17 +370,6 @@ def test_command_rebuilds_and_prints_the_table(tmp_path):
     assert study.report_markdown.is_file()
 
 
-def test_command_says_in_one_line_what_is_wrong(tmp_path):
-    study = four_modes(tmp_path / "study", rounds=1)
-    path = record_file(study.trial_folder(study.cells()[0].id, 0))
-    path.write_text("{")
-    for folder, named in ((tmp_path / "none", "none"), (study.folder, str(path))):
-        done = command(str(folder))
-        assert done.returncode == 2
-        assert named in done.stderr
-        assert len(done.stderr.splitlines()) == 1
-
-
 @pytest.fixture
 def publishing():
     spec = importlib.util.spec_from_file_location("publish_results", ROOT / "scripts" / "publish_results.py")
@@ -209,7 +381,7 @@ def publishing():
 def test_published_pages_nest_their_headings_and_name_no_machine(tmp_path, publishing):
     study = make_study(tmp_path / "one", [(make_cell(), Plant())])
     asked = {"rounds": 0, "command": ["python", "-m", "runner", "trials=5", "study=/home/me"], "started": "today"}
-    empty = Study.create(tmp_path / "two", asked, [make_cell()])
+    empty = Study.ask(tmp_path / "two", asked, [make_cell()])
     (tmp_path / "README.md").write_text("a\n<!-- results: begin -->\nold\n<!-- results: end -->\nz\n")
     summary = publishing.published(write_report(study))
     publishing.publish("page", [("A title", empty, summary)], tmp_path)

@@ -14,7 +14,10 @@ from runner.series import Series
 
 def test_every_array_comes_back_bit_by_bit(tmp_path: Path) -> None:
     loss = np.array([0x7FC00001, 0xFFC12345, 0x80000000, 0x00000000], dtype=np.uint32).view(np.float32)
-    written = make_series(loss=loss, data=np.array([[-(2**63), 2**63 - 1]]), evaluations=np.zeros((0, 2)))
+    data = np.array([[-(2**63), 2**63 - 1]] * 4)
+    steps = {name: np.arange(4.0) for name in ("step_ms", "enqueue_ms", "wait_ms")}
+    none = {"evaluated": np.zeros(0, dtype=np.int64), "evaluations": np.zeros((0, 2))}
+    written = make_series(loss=loss, data=data, shape=np.zeros(4, dtype=np.int64), **steps, **none)
     written.write(tmp_path / "series.npz")
     read = Series.read(tmp_path / "series.npz")
     for field in fields(Series):
@@ -61,3 +64,42 @@ def test_nothing_is_executed_when_a_series_is_read(tmp_path: Path) -> None:
 def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=str(tmp_path / "series.npz")):
         Series.read(tmp_path / "series.npz")
+
+
+WRONG = {
+    "a step too few": ({"loss": np.zeros(15, dtype=np.float32)}, "'loss': 15"),
+    "a table for a row": ({"step_ms": np.zeros((16, 2))}, "step_ms has 2 dimensions"),
+    "words": ({"wait_ms": np.array(["slow"] * 16)}, "wait_ms has 1 dimensions of <U4"),
+    "names without figures": ({"evaluation_names": np.array(["accuracy"])}, r"\(1, 2\), \(1, 1\) is due"),
+}
+
+
+@pytest.mark.parametrize("how", WRONG)
+def test_arrays_that_do_not_go_together_are_an_error_that_names_file_and_array(how: str, tmp_path: Path) -> None:
+    changes, said = WRONG[how]
+    path = tmp_path / "series.npz"
+    make_series(**changes).write(path)
+    with pytest.raises(StudyError, match=said) as caught:
+        Series.read(path)
+    assert str(path) in str(caught.value) and "set its trial's folder aside" in str(caught.value)
+
+
+def test_arrays_of_another_version_are_an_error_that_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "series.npz"
+    arrays = {field.name: getattr(make_series(), field.name) for field in fields(Series)}
+    np.savez(path, colour=np.zeros(3), **arrays)
+    with pytest.raises(StudyError, match=str(path)):
+        Series.read(path)
+
+
+def test_no_flipped_bit_passes_for_another_series_or_ends_in_another_error(tmp_path: Path) -> None:
+    path, written = tmp_path / "series.npz", make_series()
+    written.write(path)
+    content = path.read_bytes()
+    for place in range(0, len(content), 3):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 0x81]) + content[place + 1 :])
+        try:
+            read = Series.read(path)
+        except StudyError:
+            continue
+        assert all(np.array_equal(getattr(read, field.name), getattr(written, field.name)) for field in fields(Series))

@@ -1,7 +1,10 @@
 """The study folder: made once, each trial claimed once, everything read back from disk."""
 
+import os
 import shutil
+import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 
@@ -9,6 +12,7 @@ import pytest
 from factory import Plant, four_modes, make_cell, make_record, make_series, make_study
 
 from runner.errors import StudyError
+from runner.owner import HEARTBEAT_TIMEOUT_S, Owner
 from runner.study import Study, log_end, log_file, record_file, series_file, trial_file
 from runner.trial import Trial
 
@@ -17,7 +21,7 @@ ASKED = {"rounds": 3, "version": "0.1.0"}
 
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
-    return Study.create(tmp_path / "study", ASKED, [make_cell("benchmark"), make_cell("default")])
+    return Study.ask(tmp_path / "study", ASKED, [make_cell("benchmark"), make_cell("default")])
 
 
 def test_a_study_is_opened_as_it_was_made(study: Study) -> None:
@@ -27,18 +31,103 @@ def test_a_study_is_opened_as_it_was_made(study: Study) -> None:
     assert again.records() == []
 
 
-def test_a_folder_with_a_study_is_refused_and_stays_as_it_is(study: Study) -> None:
+CELLS = ["benchmark", "default"]
+
+
+def test_a_study_of_another_question_is_refused_with_the_difference_and_stays_as_it_is(study: Study) -> None:
     before = study.asked()
-    with pytest.raises(StudyError, match=str(study.folder)):
-        Study.create(study.folder, {"rounds": 9}, [make_cell("deterministic")])
+    with pytest.raises(StudyError, match=f"{study.folder}: asks another question: cudnn.benchmark is false,true there"):
+        Study.ask(study.folder, {"rounds": 9}, [make_cell("default")])
+    other = [make_cell(mode, model={"name": "resnet", "depth": 10}) for mode in CELLS]
+    with pytest.raises(StudyError, match=r"asks another question: model\.depth is 18 there, 10 here; ask the same"):
+        Study.ask(study.folder, {"rounds": 9}, other)
     assert study.asked() == before
     assert len(study.cells()) == 2
+
+
+def test_the_same_question_continues_the_study_and_more_rounds_make_it_longer(study: Study) -> None:
+    before = study.asked()
+    again = Study.ask(study.folder, {"rounds": 2, "version": "9"}, [make_cell(mode) for mode in reversed(CELLS)])
+    assert again.asked() == before
+    Study.ask(study.folder, {"rounds": 10}, [make_cell(mode) for mode in CELLS])
+    assert study.asked() == before | {"rounds": 10, "looks": [3, 10]}
+
+
+def test_many_processes_that_ask_at_once_make_one_study(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(Study.ask, tmp_path / "study", ASKED, [make_cell()]) for _ in range(8)]
+    assert len({one.result().asked()["id"] for one in asked}) == 1
+
+
+def test_a_study_that_was_broken_off_while_it_was_made_is_made_whole(tmp_path: Path) -> None:
+    (tmp_path / "study" / "cells" / make_cell().id).mkdir(parents=True)
+    assert Study.ask(tmp_path / "study", ASKED, [make_cell()]).cells() == [make_cell()]
+
+
+@pytest.fixture
+def dead() -> Owner:
+    """A process that has ended."""
+    return replace(Owner.here(), pid=os.getpid(), started=0.0)
+
+
+def test_a_trial_is_its_owners_only_while_that_one_lives(study: Study, dead: Owner) -> None:
+    (study.folder / "owners").mkdir()
+    living = Owner.here()
+    for owner in (living, dead):
+        owner.write(study.owner_file(owner.name))
+    trials = [Trial.of(make_cell(), number, 0, "cpu") for number in range(2)]
+    folders = [study.claim(trial, owner.name) for trial, owner in zip(trials, (living, dead), strict=True)]
+    assert [study.owner_of(folder) for folder in folders if folder] == [living, None]
+    assert study.owners() == [living]
+
+
+def test_what_the_dead_left_half_made_is_removed_and_what_the_living_make_is_not(study: Study, dead: Owner) -> None:
+    (study.folder / "owners").mkdir()
+    living, cell = Owner.here(), study.trial_folder(make_cell().id, 0).parent
+    for owner in (living, dead):
+        owner.write(study.owner_file(owner.name))
+        (cell / f".trial-000.{owner.name}.abc").mkdir()
+    study.remove_leftovers()
+    assert [path.name for path in cell.glob(".trial*")] == [f".trial-000.{living.name}.abc"]
+    assert study.owners() == [living]
+    assert not study.owner_file(dead.name).exists()
+
+
+def test_a_process_elsewhere_is_dead_when_it_has_been_silent_by_the_file_systems_clock(study: Study) -> None:
+    elsewhere = replace(Owner.here(), machine="another")
+    file = study.owner_file(elsewhere.name)
+    file.parent.mkdir()
+    elsewhere.write(file)
+    assert study.owners() == [elsewhere]
+    os.utime(file, (time.time() - HEARTBEAT_TIMEOUT_S - 1,) * 2)
+    assert study.owners() == []
+
+
+def test_a_trial_that_is_done_again_leaves_its_first_attempt_on_disk_and_counts_once(study: Study) -> None:
+    first, second = (Trial.of(make_cell(), 0, 0, "cpu") for _ in range(2))
+    for attempt in (first, second):
+        study.set_aside(attempt.cell, 0)
+        folder = study.claim(attempt, "me")
+        assert folder is not None
+        make_record(make_cell(), process={"claim": attempt.claim}).write(record_file(folder))
+    (record,) = study.records()
+    assert record.process["claim"] == second.claim
+    kept = study.trial_folder(first.cell, 0).with_name(f"trial-000.{first.claim}")
+    assert record_file(kept).is_file()
+
+
+def test_a_record_that_was_moved_to_another_trial_is_named(tmp_path: Path) -> None:
+    study = four_modes(tmp_path / "study", rounds=1)
+    one, other = (study.trial_folder(cell.id, 0) for cell in study.cells()[:2])
+    shutil.copy(record_file(one), record_file(other))
+    assert len(study.records()) == 3
+    assert str(record_file(other)) in study.found().damaged[0]
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StudyError, match=str(tmp_path / "file" / "study")):
-        Study.create(tmp_path / "file" / "study", ASKED, [make_cell()])
+        Study.ask(tmp_path / "file" / "study", ASKED, [make_cell()])
 
 
 def test_a_folder_without_a_study_is_an_error_that_names_it(tmp_path: Path) -> None:
@@ -47,27 +136,28 @@ def test_a_folder_without_a_study_is_an_error_that_names_it(tmp_path: Path) -> N
 
 
 def test_studies_in_folders_of_one_name_have_ids_of_their_own(tmp_path: Path) -> None:
-    studies = [Study.create(tmp_path / parent / "study", ASKED, [make_cell()]) for parent in "ab"]
+    studies = [Study.ask(tmp_path / parent / "study", ASKED, [make_cell()]) for parent in "ab"]
     assert len({study.asked()["id"] for study in studies}) == 2
 
 
 def test_a_trial_is_claimed_once_however_many_ask(study: Study) -> None:
-    trial = Trial.of(make_cell("default"), 1, 0, "cpu")
+    attempts = [Trial.of(make_cell("default"), 1, 0, "cpu") for _ in range(8)]
     together = Barrier(8)
 
-    def claim(_: int) -> Path | None:
+    def claim(attempt: Trial) -> Path | None:
         together.wait()
-        return study.claim(trial)
+        return study.claim(attempt, "me")
 
     with ThreadPoolExecutor(8) as pool:
-        claimed = [folder for folder in pool.map(claim, range(8)) if folder]
-    assert claimed == [study.trial_folder(trial.cell, 1)]
-    assert Trial.read(trial_file(claimed[0])) == trial
+        claimed = list(pool.map(claim, attempts))
+    ((winner, folder),) = [(one, took) for one, took in zip(attempts, claimed, strict=True) if took]
+    assert folder == study.trial_folder(winner.cell, 1)
+    assert Trial.read(trial_file(folder)) == winner
 
 
 def test_trials_of_other_numbers_and_cells_are_claimed_apart(study: Study) -> None:
     trials = [Trial.of(cell, number, 0, "cpu") for cell in study.cells() for number in range(3)]
-    assert len({study.claim(trial) for trial in trials} - {None}) == 6
+    assert len({study.claim(trial, "me") for trial in trials} - {None}) == 6
 
 
 def test_a_trial_carries_the_seeds_of_its_number() -> None:
@@ -84,7 +174,7 @@ def test_records_come_by_number_and_position(tmp_path: Path) -> None:
 
 def test_a_claimed_trial_has_no_record_yet(study: Study) -> None:
     cell = study.cells()[0]
-    folder = study.claim(Trial.of(cell, 0, 0, "cpu"))
+    folder = study.claim(Trial.of(cell, 0, 0, "cpu"), "me")
     assert folder is not None
     assert study.record(cell.id, 0) is None
     assert study.records() == []
@@ -96,7 +186,7 @@ def test_a_claimed_trial_has_no_record_yet(study: Study) -> None:
 
 def test_a_record_may_be_without_series(study: Study) -> None:
     cell = study.cells()[0]
-    folder = study.claim(Trial.of(cell, 0, 0, "cpu"))
+    folder = study.claim(Trial.of(cell, 0, 0, "cpu"), "me")
     assert folder is not None
     assert study.series(make_record(cell)) is None
     make_series().write(series_file(folder))
@@ -105,12 +195,16 @@ def test_a_record_may_be_without_series(study: Study) -> None:
     assert (found.step_ms == make_series().step_ms).all()
 
 
-def test_a_damaged_record_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_a_damaged_record_is_named_and_the_others_are_there(tmp_path: Path) -> None:
     study = four_modes(tmp_path / "study", rounds=1)
     path = record_file(study.trial_folder(study.cells()[2].id, 0))
     path.write_bytes(path.read_bytes()[:100])
+    found = study.found()
+    assert len(found.records) == 3
+    (message,) = found.damaged
+    assert str(path) in message
     with pytest.raises(StudyError, match=str(path)):
-        study.records()
+        study.record(study.cells()[2].id, 0)
 
 
 def test_the_end_of_a_log_is_its_last_characters(tmp_path: Path) -> None:
@@ -133,7 +227,7 @@ def test_a_long_log_is_not_read_as_a_whole_and_may_begin_within_a_character(tmp_
 def test_a_folder_with_other_files_is_not_taken_for_a_study(tmp_path: Path) -> None:
     (tmp_path / "report.md").write_text("my own")
     with pytest.raises(StudyError, match="holds other files"):
-        Study.create(tmp_path, {}, [make_cell()])
+        Study.ask(tmp_path, {}, [make_cell()])
     assert (tmp_path / "report.md").read_text() == "my own"
     assert not (tmp_path / "cells").exists()
 

@@ -54,6 +54,24 @@ def test_a_store_of_another_version_is_refused_and_left_alone(uri: str) -> None:
     assert Path(path).read_bytes() == before
 
 
+KILLED_HALFWAY = """
+import os, signal, sqlite3, sys
+database = sqlite3.connect(sys.argv[1], isolation_level=None)
+database.execute("pragma cache_size = 1")  # so that the file is written to before the transaction ends
+database.execute("begin immediate")
+database.executemany("insert into experiments (name) values (?)", [(f"{i}" * 99,) for i in range(999)])
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_store_to_which_a_killed_process_was_writing_is_taken(uri: str) -> None:
+    path = Path(uri.removeprefix("sqlite:///"))
+    subprocess.run([sys.executable, "-c", KILLED_HALFWAY, path], check=False)
+    assert path.with_name("mlflow.db-journal").stat().st_size > 0
+    tracking.check(uri, [])
+    assert [experiment.name for experiment in connect(uri).search_experiments()] == ["Default"]
+
+
 @pytest.mark.parametrize("place", ["sqlite://", "sqlite:///:memory:", "sqlite:////proc/nowhere/mlflow.db"])
 def test_a_place_where_nothing_can_be_kept_is_refused(place: str) -> None:
     with pytest.raises(ConfigError, match=r"names no file|cannot be created"):

@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from factory import STEPS, make_cell, make_record, make_series
+from factory import STEPS, Plant, make_cell, make_record, make_series, make_study
 from tracked import all_runs, find, new_store, one_trial, put, upload
 
+from runner import tracking
+from runner.study import series_file
+from runner.tracking.store import connect
 from runner.tracking.trial import figures
 
 
@@ -51,7 +54,7 @@ def test_a_trial_carries_settings_curves_and_figures(uri: str, tmp_path: Path) -
 )
 def test_only_complete_trials_are_finished(uri: str, tmp_path: Path, outcome: Any, status: str) -> None:
     cell = make_cell()
-    study = one_trial(tmp_path / "it's one", cell, make_record(cell), make_series())
+    study = one_trial(tmp_path / "it's one", cell, make_record(cell), make_series(), rounds=2)
     early: dict[str, Any] = {"flags": {}, "metrics": {}, "speed": None, "memory": {}, "digests": None}
     put(study, make_record(cell, 1, outcome=outcome, reason="x" * 9000, **early), None)
     runs = upload(uri, study)
@@ -59,7 +62,7 @@ def test_only_complete_trials_are_finished(uri: str, tmp_path: Path, outcome: An
     (run,) = find(runs.client, "tags.trial = '1'")
     assert (run.info.status, run.data.tags["outcome"]) == (status, outcome)
     assert run.data.tags["reason"].endswith(" ... (cut)")
-    assert runs.client.get_run(runs.cells[cell.id].run).info.status == "FAILED"
+    assert runs.client.get_run(runs.cells[cell.id].run).info.status == status
     assert len(all_runs(runs.client)) == 4
 
 
@@ -76,12 +79,25 @@ def test_figures_that_are_not_finite_are_left_out_and_named(uri: str, tmp_path: 
 
 def test_long_series_are_thinned_and_keep_their_ends(uri: str, tmp_path: Path) -> None:
     cell = make_cell()
-    series = make_series(loss=np.ones(5000), step_ms=np.ones(5000))
+    long = ("step_ms", "enqueue_ms", "wait_ms", "loss")
+    series = make_series(shape=np.zeros(5000, int), data=np.zeros((5000, 2), int), **dict.fromkeys(long, np.ones(5000)))
     runs = upload(uri, one_trial(tmp_path / "study", cell, make_record(cell), series))
     (run,) = find(runs.client, "tags.level = 'trial'")
     steps = [point.step for point in runs.client.get_metric_history(run.info.run_id, "train/loss")]
     assert (len(steps), steps[0], steps[-1]) == (1000, 1, 5000)
     assert set(np.diff(steps)) == {5, 6}
+
+
+def test_a_damaged_series_costs_a_trial_its_curves_and_no_other_anything(uri: str, tmp_path: Path) -> None:
+    study = make_study(tmp_path / "study", [(make_cell(), Plant())], rounds=2)
+    damaged = study.records()[0]
+    series_file(study.trial_folder(damaged.cell, damaged.number)).write_bytes(b"no archive")
+    client = connect(uri)
+    with tracking.writing(study):
+        tracking.send_missing(tracking.open_study(uri, study), study, study.records())
+    first, second = sorted(find(client, "tags.level = 'trial'"), key=lambda run: int(run.data.tags["trial"]))
+    assert "train/loss" not in first.data.metrics and first.data.metrics["test/accuracy"] == 0.9
+    assert "train/loss" in second.data.metrics
 
 
 def test_a_trial_of_no_steps_has_no_figures() -> None:

@@ -28,6 +28,7 @@ ENVIRONMENT = (
     "matmul_precision",
     "workspace",
     "launch_blocking",
+    "exclusive",
 )
 # What names an instance: listed, never compared here; a pair is of one host and one GPU.
 INSTANCE = ("host", "gpu_uuid", "git_revision")

@@ -9,7 +9,7 @@ from scipy import stats
 
 from runner.analysis.figure import Interval, mean_interval, sd_interval, welch_interval
 from runner.analysis.sample import Sample
-from runner.record import Record
+from runner.record import Plain, Record
 
 MARGIN = 0.02
 MOST_ROUNDS = 1000
@@ -42,7 +42,7 @@ def pairs_of(sample: Sample, baseline: Sample) -> list[tuple[Record, Record]]:
     return [(record, there[_place(record)]) for record in sample.finished if _place(record) in there]
 
 
-def _place(record: Record) -> tuple[int, str | None, str | None]:
+def _place(record: Record) -> tuple[int, Plain, Plain]:
     return record.number, record.environment.get("host"), record.environment.get("gpu_uuid")
 
 

@@ -5,16 +5,17 @@ from itertools import compress
 from typing import Any
 
 from runner.analysis.environment import Environment, differing, environments_of
+from runner.analysis.evidence import Evidence
 from runner.cell import Cell, labels
 from runner.record import Record
-from runner.study import Study
 
 
 @dataclass(frozen=True)
 class Sample:
     """The trials of one cell in one environment, by number; `environment` is None while none has trained.
 
-    `baseline` is the id of the cell it is compared with, see `baselines`; the study need not have that cell.
+    `baseline` is the id of the cell it is compared with, see `baselines`; the study need not have that cell. `missing`
+    counts the cell's trials that were asked for and have no usable record, with its first environment only.
     """
 
     cell: Cell
@@ -22,6 +23,7 @@ class Sample:
     environment: Environment | None
     records: list[Record]
     baseline: str
+    missing: int = 0
 
     @property
     def finished(self) -> list[Record]:
@@ -39,14 +41,16 @@ class Sample:
         return self.environment.cuda if self.environment else None
 
 
-def samples_of(study: Study) -> list[Sample]:
+def samples_of(evidence: Evidence) -> list[Sample]:
     """Every cell once for each environment in which it was tried, in the study's order; once if in none."""
-    cells, records = study.cells(), study.records()
+    cells, records = evidence.cells, evidence.records
     environments, names, defaults = environments_of(records), labels(cells), baselines(cells)
     own: dict[str, list[Record]] = {name: [] for name in names}
     for record in records:
         own[record.cell].append(record)
-    whole = [Sample(cell, names[cell.id], None, own[cell.id], defaults[cell.id]) for cell in cells]
+    whole = [
+        Sample(cell, names[cell.id], None, own[cell.id], defaults[cell.id], evidence.missing(cell.id)) for cell in cells
+    ]
     return [sample for one in whole for sample in _split(one, environments)]
 
 
@@ -76,7 +80,8 @@ def _split(whole: Sample, known: dict[str, Environment]) -> list[Sample]:
         # A trial which died before it knew its environment is counted with the first, so that it is not lost.
         here = [name == place.id or (not index and name not in known) for name in ids]
         label, records = f"{whole.label}, {_suffix(place, places)}", list(compress(whole.records, here))
-        samples.append(replace(whole, label=label, environment=place, records=records))
+        missing = 0 if index else whole.missing
+        samples.append(replace(whole, label=label, environment=place, records=records, missing=missing))
     return samples
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from runner.analysis.divergence import Divergence, divergence
 from runner.analysis.environment import INSTANCE, Environment
+from runner.analysis.evidence import Evidence
 from runner.analysis.figure import Figure
 from runner.analysis.flags import flag_mismatches
 from runner.analysis.ratio import MARGIN, MOST_ROUNDS, compare, self_ratio
@@ -32,8 +33,12 @@ class CellSummary:
 
 
 def summarise(study: Study) -> dict[str, Any]:
-    """The summary of a study (schema 1). Raises StudyError naming a damaged file."""
-    samples = samples_of(study)
+    """The summary of a study (schema 1), over the trials that can be used; `damaged` names the others.
+
+    Raises StudyError if what was asked is damaged itself.
+    """
+    evidence = Evidence.of(study)
+    samples = samples_of(evidence)
     families: dict[str, list[Sample]] = {}
     for sample in samples:
         families.setdefault(sample.baseline, []).append(sample)
@@ -41,13 +46,23 @@ def summarise(study: Study) -> dict[str, Any]:
     recommendations = _recommendations(summaries)
     return {
         "schema": SCHEMA,
-        "study": study.asked()["id"],
+        "study": evidence.question.id,
         "margin": MARGIN,
         "most_rounds": MOST_ROUNDS,
+        **_completeness(evidence),
         "environments": _environments(samples),
         "cells": [_cell(summary) for summary in summaries],
         "recommendation": _one_answer(recommendations),
         "recommendations": recommendations,
+    }
+
+
+def _completeness(evidence: Evidence) -> dict[str, Any]:
+    rounds, there = evidence.question.rounds, len(evidence.records)
+    return {
+        "trials": {"asked": None if rounds is None else rounds * len(evidence.cells), "there": there},
+        "partial": any(evidence.missing(cell.id) for cell in evidence.cells),
+        "damaged": evidence.damaged,
     }
 
 
@@ -108,6 +123,7 @@ def _cell(summary: CellSummary) -> dict[str, Any]:
         "n": outcomes["finished"],
         "failed": sum(record.failed for record in sample.records),
         "diverged": outcomes["diverged"],
+        "missing": sample.missing,
         "unfinished": [
             {"trial": record.number, "outcome": record.outcome, "reason": record.reason} for record in sample.unfinished
         ],

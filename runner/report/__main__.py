@@ -3,24 +3,31 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 from runner.errors import StudyError
 from runner.report import write_report
 from runner.report.terminal import show
+from runner.report.text import one_line
 from runner.study import Study
+
+DAMAGED, REFUSED = 1, 2
 
 
 def main() -> int:
-    """Rebuild and print; 0, or 2 after one line that says what is wrong."""
+    """Rebuild and print; 1 if something damaged was set aside, 2 after one line that says why there is no report."""
     parser = argparse.ArgumentParser(prog="python -m runner.report", description=__doc__)
     parser.add_argument("study", type=Path, help="the folder of a study")
     study = parser.parse_args().study
     try:
-        show(write_report(Study.open(study)))
+        summary: dict[str, Any] = write_report(Study.open(study))
     except (StudyError, OSError) as error:
-        print(" ".join(str(error).split()), file=sys.stderr)
-        return 2
-    return 0
+        print(one_line(str(error)), file=sys.stderr)
+        return REFUSED
+    show(summary)
+    for message in summary["damaged"]:
+        print(one_line(message), file=sys.stderr)
+    return DAMAGED if summary["damaged"] else 0
 
 
 if __name__ == "__main__":

@@ -8,10 +8,12 @@ from typing import Any
 
 from runner.report.answer import answers
 from runner.report.table import header, main_metric, rows
-from runner.report.words import bound_words, cell_notes, spread_words
+from runner.report.text import one_line
+from runner.report.words import bound_words, cell_notes, completeness_words, spread_words
 
-# An underscore within a word is left alone: there it means nothing, and people read the source too.
-SPECIAL = re.compile(r"[\\`*~|]|\](?=\s*\()|(?<![^\W_])_|_(?![^\W_])")
+# An underscore within a word and brackets are left alone where they mean nothing: people read the source too.
+SPECIAL = re.compile(r"[\\`*~|$]|\](?=[(\[:])|(?<![^\W_])_|_(?![^\W_])|^[-+#=\[]")
+ORDINAL = re.compile(r"^(\d+)([.)])(?=\s|$)")
 HOW_TO_READ = """\
 Figures are over finished trials, one process each: mean (sample sd) [95 % interval]. The ratio is step time over the
 default's, from pairs of trials of the same round on the same device unless it says unpaired; its interval is
@@ -26,12 +28,13 @@ def markdown(summary: dict[str, Any]) -> str:
     """The report's text."""
     sections = [
         f"# {escaped(headline(summary))}",
-        bullets(answers(summary)),
+        bullets([*completeness_words(summary), *answers(summary)]),
         table(summary),
         HOW_TO_READ.strip(),
         _section("Notes", _notes(summary)),
         _section("Repeatability", _repeatability(summary)),
         _section("Trials that did not finish", _unfinished(summary)),
+        _section("Records set aside", summary["damaged"]),
         _section("Environment", _environments(summary)),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
@@ -71,7 +74,7 @@ def bullets(lines: Iterable[str]) -> str:
 
 def escaped(text: str) -> str:
     """One line of text that neither Markdown nor HTML take for their own: a user's settings are in it."""
-    return SPECIAL.sub(r"\\\g<0>", html.escape(" ".join(text.split()), quote=False))
+    return ORDINAL.sub(r"\1\\\2", SPECIAL.sub(r"\\\g<0>", html.escape(one_line(text), quote=False)))
 
 
 def _section(title: str, lines: list[str]) -> str:

@@ -8,7 +8,7 @@ NONE = "\u2013"
 
 def number(value: float | None) -> str:
     """About three significant digits, never in powers of ten: 0.803, 35.7, 1230."""
-    if value is None:
+    if value is None or not math.isfinite(value):
         return NONE
     return _fixed(value, 2 - _magnitude(value))
 

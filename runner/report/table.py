@@ -44,8 +44,8 @@ def _row(cell: dict[str, Any], summary: dict[str, Any]) -> list[str]:
 
 
 def trials_words(cell: dict[str, Any]) -> str:
-    """How many trials finished, failed, diverged."""
-    others = [f"{cell[what]} {what}" for what in ("failed", "diverged") if cell[what]]
+    """How many trials finished, failed, diverged, and how many are missing."""
+    others = [f"{cell[what]} {what}" for what in ("failed", "diverged", "missing") if cell[what]]
     return ", ".join([str(cell["n"]), *others])
 
 

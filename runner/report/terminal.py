@@ -1,5 +1,8 @@
 """The table of a study on the terminal."""
 
+import io
+import os
+import sys
 from typing import Any
 
 from rich.console import Console
@@ -8,20 +11,48 @@ from rich.table import Table
 from runner.report.answer import answers
 from runner.report.markdown import headline
 from runner.report.table import header, rows
+from runner.report.text import one_line
+from runner.report.words import completeness_words
 
 FILE_WIDTH = 200
 
 
+class Terminal(Console):
+    """Standard output for texts that may hold anything, and that must never cost more than themselves.
+
+    A character that the output's encoding lacks is printed as "?"; once the output is closed or its disk full, what
+    follows is dropped. rich's markup is off: brackets are intervals.
+    """
+
+    def __init__(self, **options: Any):
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")
+        super().__init__(markup=False, highlight=False, emoji=False, **options)
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print, or drop it."""
+        try:
+            super().print(*objects, **options)
+        except OSError:
+            self.on_broken_pipe()
+
+    def on_broken_pipe(self) -> None:
+        """Print no more, where rich would end the process; what waits in the buffer must not fail at its end either."""
+        self.quiet = True
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+
+
 def show(summary: dict[str, Any]) -> None:
-    """Print headline, table and answer. Brackets in cells are intervals, so rich's markup is off."""
-    console = Console(markup=False, highlight=False, emoji=False)
+    """Print headline, table and answer."""
+    console = Terminal()
     if not console.is_terminal:
         console.width = FILE_WIDTH
-    table = Table(title=headline(summary))
+    table = Table(title=one_line(headline(summary)))
     for name in header(summary):
-        table.add_column(name, overflow="fold")
+        table.add_column(one_line(name), overflow="fold")
     for row in rows(summary):
-        table.add_row(*row)
+        table.add_row(*map(one_line, row))
     console.print(table)
-    for line in answers(summary):
-        console.print(f"- {line}")
+    for line in (*completeness_words(summary), *answers(summary)):
+        console.print(f"- {one_line(line)}")

@@ -6,6 +6,14 @@ from typing import Any
 from runner.report.number import NONE, number, percent
 
 
+def completeness_words(summary: dict[str, Any]) -> list[str]:
+    """A line for each thing that the summary lacks: trials that were asked for, records that are damaged."""
+    trials, damaged = summary["trials"], len(summary["damaged"])
+    partial = [f"partial: {trials['there']} of {trials['asked']} trials are there"] if summary["partial"] else []
+    aside = [f"{damaged} damaged {_plural(damaged, 'record was', 'records were')} set aside"] if damaged else []
+    return [*partial, *aside]
+
+
 def ratio_words(cell: dict[str, Any], summary: dict[str, Any]) -> str:
     """The ratio to the baseline with its interval and verdict, and what it lacks."""
     ratio = cell["speed"]["ratio_to_baseline"]

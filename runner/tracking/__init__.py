@@ -1,8 +1,8 @@
 """MLflow as a derived view of a study folder: a run for the study, below it one for each cell, then for each trial.
 
 Importing this package imports MLflow; only the study's own process does so, and only when tracking is on. Everything
-sent is found again by its tags, so that sending twice changes nothing. MLflow has no unique runs: at most one process
-may send a study at a time.
+sent is found again by its tags, so that sending twice changes nothing. MLflow has no unique runs: whatever opens or
+sends a study does so while `writing`.
 """
 
 import os
@@ -18,12 +18,24 @@ from mlflow.exceptions import MlflowException
 from sqlalchemy.exc import SQLAlchemyError
 
 from runner.errors import ConfigError
+from runner.tracking.leftovers import end_leftovers
 from runner.tracking.runs import StudyRuns, open_study
 from runner.tracking.store import check
 from runner.tracking.summary import send_summary
-from runner.tracking.trial import send_trial
+from runner.tracking.trial import send_missing, send_trial
+from runner.tracking.writing import writing
 
 # What sending raises when the store does not take it, whatever the reason.
 STORE_ERRORS = (MlflowException, SQLAlchemyError, OSError, ConfigError)
 
-__all__ = ["STORE_ERRORS", "StudyRuns", "check", "open_study", "send_summary", "send_trial"]
+__all__ = [
+    "STORE_ERRORS",
+    "StudyRuns",
+    "check",
+    "end_leftovers",
+    "open_study",
+    "send_missing",
+    "send_summary",
+    "send_trial",
+    "writing",
+]

@@ -2,11 +2,12 @@
 
 import sqlite3
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
-from mlflow.entities import Experiment, LifecycleStage
+from mlflow.entities import Experiment, LifecycleStage, Run
 from mlflow.exceptions import MlflowException
 from mlflow.store.db.utils import _get_latest_schema_revision
 from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
@@ -16,7 +17,9 @@ from sqlalchemy.exc import ArgumentError
 
 from runner.cell import Cell
 from runner.errors import ConfigError
-from runner.tracking.names import clean
+from runner.tracking.names import folder, title
+
+PAGE = 1000
 
 
 def check(uri: str, cells: Iterable[Cell], experiment: str | None = None) -> None:
@@ -45,7 +48,7 @@ def connect(uri: str) -> MlflowClient:
 def experiment_name(cell: Cell, configured: str | None = None) -> str:
     """The configured name, else "MODEL on DATASET"; a user's own class stands under its own name."""
     model, dataset = (cell.config[group] for group in ("model", "dataset"))
-    return configured or " on ".join(str(group.get("_target_") or group["name"]) for group in (model, dataset))
+    return title(configured or " on ".join(str(group.get("_target_") or group["name"]) for group in (model, dataset)))
 
 
 def open_experiment(client: MlflowClient, name: str) -> str:
@@ -59,6 +62,27 @@ def open_experiment(client: MlflowClient, name: str) -> str:
         if error.error_code != "RESOURCE_ALREADY_EXISTS":
             raise
         return open_experiment(client, name)  # another process was faster
+
+
+def every_experiment(client: MlflowClient) -> list[str]:
+    """The ids of all experiments."""
+    found = _pages(lambda token: client.search_experiments(max_results=PAGE, page_token=token))
+    return [one.experiment_id for one in found]
+
+
+def search(client: MlflowClient, experiments: list[str], wanted: str) -> list[Run]:
+    """All runs of these experiments that one search string finds, however many."""
+    return _pages(lambda token: client.search_runs(experiments, wanted, max_results=PAGE, page_token=token))
+
+
+def _pages(fetch: Callable[[str | None], Any]) -> list[Any]:
+    """What MLflow hands out a page at a time."""
+    page = fetch(None)
+    found = list(page)
+    while page.token:
+        page = fetch(page.token)
+        found += page
+    return found
 
 
 def _find_experiment(client: MlflowClient, name: str) -> Experiment | None:
@@ -85,7 +109,7 @@ def _database(uri: str) -> Path | None:
 def _artifacts(uri: str, name: str) -> str | None:
     """Beside an SQLite file, whatever the current folder is; any other store knows its own place."""
     path = _database(uri)
-    return (path.parent / "mlartifacts" / clean(name)).as_uri() if path else None
+    return (path.parent / "mlartifacts" / folder(name)).as_uri() if path else None
 
 
 def _create(uri: str, path: Path) -> None:
@@ -103,9 +127,12 @@ def _create(uri: str, path: Path) -> None:
 
 
 def _check_schema(uri: str, path: Path) -> None:
-    """Read the version without MLflow, which would change an older store on opening it."""
+    """Read the version without MLflow, which would change an older store on opening it.
+
+    Not read-only: SQLite first has to undo what a process wrote that was killed halfway.
+    """
     try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=60)) as database:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=60)) as database:
             (found,) = database.execute("select version_num from alembic_version").fetchone() or (None,)
     except sqlite3.Error as error:
         allowed = f"cannot be read as an MLflow database ({error}); name another file, also a new one"

@@ -5,32 +5,27 @@ import time
 from typing import Any
 
 from runner.cell import flatten
-from runner.record import Record
 from runner.report.answer import answer_to, answers
 from runner.report.markdown import bullets, table
 from runner.report.words import verdict_words
 from runner.study import Study
 from runner.tracking.names import clean, params
-from runner.tracking.runs import CellRun, Points, StudyRuns, end, send, set_tags
+from runner.tracking.runs import CellRun, Points, StudyRuns, send, set_states, set_tags
 
 
-def send_summary(runs: StudyRuns, study: Study, summary: dict[str, Any]) -> None:
-    """Show a summary (schema 1) and end the runs of the study and of its cells.
+def send_summary(runs: StudyRuns, study: Study, summary: dict[str, Any], others: bool) -> None:
+    """Show a summary (schema 1) and set the states of the runs of the study and of its cells, see `state`.
 
-    A run is FINISHED if every trial below it was complete, else FAILED. After more rounds the figures that changed
-    are sent again. A param stays what it was first: MLflow does not change any.
+    `others` says whether other processes work on the study: then what is not complete goes on. After more rounds the
+    figures that changed are sent again. A param stays what it was first: MLflow does not change any. To be called
+    while `writing`.
     """
-    records = study.records()
     for place in runs.cells.values():
-        own = [record for record in records if record.cell == place.cell.id]
-        found = [one for one in summary["cells"] if one["cell"] == place.cell.id]
-        _send_cell(runs, place, found)
-        end(runs.client, place.run, _status(own), own)
+        _send_cell(runs, place, [one for one in summary["cells"] if one["cell"] == place.cell.id])
     for parent in dict.fromkeys(place.parent for place in runs.cells.values()):
         below = [place.cell.id for place in runs.cells.values() if place.parent == parent]
         _send_study(runs, parent, study, _part(summary, below))
-        own = [record for record in records if record.cell in below]
-        end(runs.client, parent, _status(own), own)
+    set_states(runs, study, study.records(), working=others)
 
 
 def _part(summary: dict[str, Any], cells: list[str]) -> dict[str, Any]:
@@ -38,10 +33,6 @@ def _part(summary: dict[str, Any], cells: list[str]) -> dict[str, Any]:
     shown = [one for one in summary["cells"] if one["cell"] in cells]
     said = [one for one in summary["recommendations"] if set(one["cells"]) <= set(cells)]
     return {**summary, "cells": shown, "recommendations": said}
-
-
-def _status(records: list[Record]) -> str:
-    return "FINISHED" if records and all(record.complete for record in records) else "FAILED"
 
 
 def _send_cell(runs: StudyRuns, place: CellRun, found: list[dict[str, Any]]) -> None:

@@ -11,7 +11,7 @@ import torch
 import torchvision
 
 
-def environment(device: torch.device, threads: int) -> dict[str, Any]:
+def environment(device: torch.device, threads: int, exclusive: bool) -> dict[str, Any]:
     """The environment of a trial on this device. A figure that cannot be read is None."""
     return {
         "host": socket.gethostname(),
@@ -28,7 +28,7 @@ def environment(device: torch.device, threads: int) -> dict[str, Any]:
         "workspace": os.environ.get("CUBLAS_WORKSPACE_CONFIG"),
         "launch_blocking": os.environ.get("CUDA_LAUNCH_BLOCKING"),
         "git_revision": git_revision(),
-        **(_cuda(device) if device.type == "cuda" else {}),
+        **(_cuda(device) | {"exclusive": exclusive} if device.type == "cuda" else {}),
     }
 
 
@@ -72,8 +72,8 @@ def git_revision() -> str | None:
 
 
 def describe_devices(path: str) -> int:
-    """Write the names of this machine's CUDA devices as JSON: a study's process, which never imports torch, asks."""
-    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    """Write this machine's CUDA devices as JSON: a study's process, which never imports torch, asks."""
+    found = [torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count())]
     with open(path, "w", encoding="utf-8") as file:
-        json.dump(names, file)
+        json.dump([{"name": device.name, "uuid": str(device.uuid)} for device in found], file)
     return 0

@@ -31,7 +31,8 @@ def session(trial: Trial, seen: Seen) -> Result:
     torch.set_num_threads(config["threads"])
     seen.flags["requested"] = flags.apply(config)
     seen.flags["before"] = flags.read()
-    seen.environment |= environment(device, torch.get_num_threads()) | flags.precisions(seen.flags["before"])
+    seen.environment |= environment(device, torch.get_num_threads(), trial.exclusive)
+    seen.environment |= flags.precisions(seen.flags["before"])
     start = time.perf_counter()
     data = place(datasets.load(config["dataset"]), device)
     seen.data = f"{data.view} data with inputs of {data.input_shape} and {data.classes} classes"

@@ -1,0 +1,73 @@
+"""Evidence: what of a study can be used. Damage costs the trial that it hit, never the others."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from runner.cell import Cell
+from runner.errors import StudyError
+from runner.jsonfile import of_fields
+from runner.record import Record
+from runner.study import Study, record_file
+
+
+@dataclass(frozen=True)
+class Question:
+    """What was asked: the study's id, the ids of its cells in order, and the rounds, None in a study without a say."""
+
+    id: str
+    cells: list[str]
+    rounds: int | None
+
+    @classmethod
+    def of(cls, study: Study) -> "Question":
+        """What study.json says. Raises StudyError naming the study and what is damaged."""
+        asked: dict[str, Any] = {"rounds": None} | study.asked()
+        try:
+            return of_fields(cls, {name: asked[name] for name in ("id", "cells", "rounds") if name in asked})
+        except ValueError as error:
+            raise StudyError(f"{study.folder}: what was asked is damaged: {error}; restore study.json") from error
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The records of a study that can be used, by number and position, and what is wrong with the others."""
+
+    question: Question
+    cells: list[Cell]
+    records: list[Record]
+    damaged: list[str]
+
+    @classmethod
+    def of(cls, study: Study) -> "Evidence":
+        """Read a study. Raises StudyError where what was asked is damaged itself: study.json or a cell's settings."""
+        question = Question.of(study)
+        cells, found = _cells(study, question), study.found()
+        doubts = [_doubt(study, question, record) for record in found.records]
+        usable = [record for record, doubt in zip(found.records, doubts, strict=True) if doubt is None]
+        return cls(question, cells, usable, [*found.damaged, *filter(None, doubts)])
+
+    def missing(self, cell: str) -> int:
+        """How many of a cell's trials that were asked for are not among the records."""
+        there = sum(record.cell == cell for record in self.records)
+        return max((self.question.rounds or 0) - there, 0)
+
+
+def _cells(study: Study, question: Question) -> list[Cell]:
+    """The cells; their ids are digests of their settings, so that no change to these goes unseen."""
+    cells = study.cells()
+    for name, cell in zip(question.cells, cells, strict=True):
+        if cell.id != name:
+            raise StudyError(f"{study.folder}: the settings of cell {name} were changed; restore its cell.json")
+    return cells
+
+
+def _doubt(study: Study, question: Question, record: Record) -> str | None:
+    """What speaks against a record that is sound in itself."""
+    if record.cell not in question.cells:
+        path = record_file(study.trial_folder(record.cell, record.number))
+        return f"{path}: the study has no cell {record.cell}; remove its folder"
+    try:
+        study.series(record)  # read again cell by cell later: all at once may not fit into memory
+    except StudyError as error:
+        return str(error)
+    return None
