@@ -34,6 +34,8 @@ def settle(asked: list[Asked], config: DictConfig) -> tuple[list[Asked], list[st
     if tracked:
         import runner.tracking
     gpus = cuda_devices(server)
+    if everywhere and not gpus:
+        raise ConfigError("device", "all", "torch sees no CUDA device here; choose auto or cpu")
     cells = [_settled(one, bool(gpus), cores) for one in asked]
     distinct(cells)
     if tracked:

@@ -28,18 +28,21 @@ def run_job(config: DictConfig) -> None:
     from runner import isolate, schema
     from runner.cell import Cell
     from runner.interrupt import terminable
-    from runner.presence import leave, present
+    from runner.presence import end_with, leave, present
     from runner.study import Study
     from runner.trial import Trial
 
     settings = schema.load(config)
     cell, place = Cell(schema.cell_config(settings)), settings.trial
-    trial = Trial.of(cell, place.number, place.position, settings.device, settings.exclusive)
+    exclusive = settings.exclusive and settings.device != "cpu"  # a processor is not locked
+    trial = Trial.of(cell, place.number, place.position, settings.device, exclusive)
     study = Study.open(Path(settings.study))
     invoker = study.owner_of(study.round_folder(place.number))
     if invoker is None and "SLURM_JOB_ID" not in os.environ:
         os._exit(1)  # the study's process was killed while this job began; a cluster's jobs may outlive it
-    owner = present(study, until=invoker)
+    owner = present(study)
+    if invoker and owner != invoker:
+        end_with(invoker)
     working_folder = HydraConfig.get().runtime.cwd if HydraConfig.initialized() else os.getcwd()
     try:
         with terminable():

@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,21 +12,20 @@ from runner.owner import HEARTBEAT_S, Owner, started_at
 from runner.study import Study
 
 _PRESENT: dict[Path, tuple[Owner, threading.Event, threading.Thread]] = {}
+_ENDS_WITH: set[Owner] = set()
 
 
-def present(study: Study, until: Owner | None = None) -> Owner:
-    """The process that asks as an owner in the study, the same one at every call.
+def present(study: Study) -> Owner:
+    """The process that asks as an owner in the study, the same one at every call until it leaves.
 
-    From the first call on a thread refreshes its file. If `until` is a process that this one descends from (a
-    launcher's workers descend from the study's process), it ends with that one: nothing may go on alone.
+    From the first call on a thread refreshes its file.
     """
     if study.folder not in _PRESENT:
         owner, ended = Owner.here(), threading.Event()
         owner_file = study.owner_file(owner.name)
         owner_file.parent.mkdir(exist_ok=True)
         owner.write(owner_file)
-        watched = until if until and _descends_from(until) else None
-        thread = threading.Thread(target=_beat, args=(owner, owner_file, ended, watched), daemon=True)
+        thread = threading.Thread(target=_beat, args=(owner, owner_file, ended), daemon=True)
         thread.start()
         _PRESENT[study.folder] = owner, ended, thread
     return _PRESENT[study.folder][0]
@@ -40,14 +40,25 @@ def leave(study: Study) -> None:
         study.owner_file(owner.name).unlink(missing_ok=True)
 
 
-def _descends_from(owner: Owner) -> bool:
-    return owner.is_here and owner.pid in (ancestor.pid for ancestor in psutil.Process().parents())
+def end_with(invoker: Owner) -> None:
+    """End this process when the study's own process ends, if it descends from that one: nothing may go on alone.
+
+    A launcher's workers do, also while they wait for their next trial; a cluster's jobs do not.
+    """
+    ancestors = [ancestor.pid for ancestor in psutil.Process().parents()]
+    if invoker not in _ENDS_WITH and invoker.is_here and invoker.pid in ancestors:
+        _ENDS_WITH.add(invoker)
+        threading.Thread(target=_watch, args=(invoker,), daemon=True).start()
 
 
-def _beat(owner: Owner, file: Path, ended: threading.Event, watched: Owner | None) -> None:
+def _watch(invoker: Owner) -> None:
+    while started_at(invoker.pid) == invoker.started:
+        time.sleep(HEARTBEAT_S)
+    os._exit(1)  # the forkserver sees the end of its input, and ends the trial with all it started
+
+
+def _beat(owner: Owner, file: Path, ended: threading.Event) -> None:
     while not ended.wait(HEARTBEAT_S):
-        if watched and started_at(watched.pid) != watched.started:
-            os._exit(1)  # the forkserver sees the end of its input, and ends the trial with all it started
         with suppress(OSError):  # a study folder may be out of reach for a while, or removed
             try:
                 os.utime(file)

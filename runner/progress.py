@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -108,20 +109,23 @@ class Progress:
 
         Returns whether none failed, and none lacks that others are not at work on.
         """
-        records = self.study.records()
-        failed, diverged = sum(one.failed for one in records), sum(one.outcome == "diverged" for one in records)
-        missing = self.total - len(records)
-        if failed or diverged or missing:
-            lacking = f", {missing} are missing" if missing else ""
-            self.say(f"{failed} of {self.total} trials failed, {diverged} diverged{lacking}")
+        outcomes = Counter(record.outcome for record in self.study.records())
+        failed, broken_off = outcomes["failed"] + outcomes["timed_out"], outcomes["interrupted"]
+        missing = self.total - outcomes.total()
+        if failed or outcomes["diverged"] or broken_off or missing:
+            counts = {"diverged": outcomes["diverged"], "interrupted": broken_off, "missing": missing}
+            also = "".join(f", {count} {what}" for what, count in counts.items() if count)
+            self.say(f"{failed} of {self.total} trials failed{also}")
         at_work = others(self.study)
         for owner in at_work:
             self.say(f"  at work: {owner}")
+        if failed or broken_off or (missing and not at_work):
+            self.say(f"to go on: the same command with study={self.study.folder}")
         self.say(f"report: {self.study.report_markdown}")
-        self.say(f"again:  python -m runner.report {self.study.folder}")
+        self.say(f"to see it again: python -m runner.report {self.study.folder}")
         if uri:
             self.say(f"MLflow: {uri if uri.startswith('http') else f'mlflow ui --backend-store-uri {uri}'}")
-        return not failed and (not missing or bool(at_work))
+        return not failed and not broken_off and (not missing or bool(at_work))
 
 
 def others(study: Study) -> list[Owner]:

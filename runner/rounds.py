@@ -4,7 +4,7 @@ import random
 import secrets
 import sys
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Container, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,6 +21,8 @@ from runner.record import Plain, Record
 from runner.study import Study, record_file, trial_file
 from runner.trial import Trial
 
+KILLED = "its process was killed, or its machine was switched off"
+
 
 @dataclass(frozen=True)
 class Place:
@@ -31,7 +33,7 @@ class Place:
     position: int
 
     @property
-    def key(self) -> tuple[str, int]:
+    def key(self) -> "Key":
         """The cell's id and the round's number."""
         return self.asked.cell.id, self.number
 
@@ -46,6 +48,7 @@ def in_order(cells: list[Asked], study: str, number: int) -> list[Asked]:
     return shuffled
 
 
+Key = tuple[str, int]
 Attempt = tuple[str, int, Plain, str]
 
 
@@ -72,14 +75,17 @@ def attempt_of(record: Record) -> Attempt:
     return record.cell, record.number, record.process.get("claim"), record.outcome
 
 
-def open_places(study: Study, cells: list[Asked], number: int, redo: set[Attempt]) -> list[Place]:
-    """The trials of a round that are to be done: those that nobody has, and those that are done again."""
+def open_places(study: Study, cells: list[Asked], number: int, redo: set[Attempt], own: Container[Key]) -> list[Place]:
+    """The trials of a round that are to be done: those that nobody has, and those that are done again.
+
+    Those too that another invocation broke off meanwhile; `own` are the trials that this one has begun itself.
+    """
     order = in_order(cells, study.asked()["id"], number)
     places = [Place(asked, number, position) for position, asked in enumerate(order)]
-    return [place for place in places if _is_open(study, *place.key, redo)]
+    return [place for place in places if _is_open(study, *place.key, redo, own)]
 
 
-def _is_open(study: Study, cell: str, number: int, redo: set[Attempt]) -> bool:
+def _is_open(study: Study, cell: str, number: int, redo: set[Attempt], own: Container[Key]) -> bool:
     folder = study.trial_folder(cell, number)
     if not folder.exists():
         return True
@@ -89,7 +95,7 @@ def _is_open(study: Study, cell: str, number: int, redo: set[Attempt]) -> bool:
         return not study.owner_of(folder)
     if record is None:
         return not study.owner_of(folder)
-    return attempt_of(record) in redo
+    return attempt_of(record) in redo or (record.outcome == "interrupted" and (cell, number) not in own)
 
 
 def rounds_to_do(
@@ -101,13 +107,13 @@ def rounds_to_do(
     again as long as there was something to do: another process may have died meanwhile. `wide`: all rounds at once.
     A trial is yielded twice at most: what a launcher lost may come back, what vanishes each time may not for ever.
     """
-    yielded: Counter[tuple[str, int]] = Counter()
+    yielded: Counter[Key] = Counter()
     worked = True
     while worked:
         worked = False
         numbers = list(range(study.asked()["rounds"]))
         for group in [numbers] if wide else [[number] for number in numbers]:
-            with _taken(study, cells, group, owner, redo) as found:
+            with _taken(study, cells, group, owner, redo, yielded) as found:
                 places = [place for place in found if yielded[place.key] < 2]
                 if places:
                     worked = True
@@ -115,22 +121,22 @@ def rounds_to_do(
                     yield places
 
 
-def set_aside_all(study: Study, cells: list[Asked], owner: Owner, redo: set[Attempt]) -> list[tuple[str, int]]:
+def set_aside_all(study: Study, cells: list[Asked], owner: Owner, redo: set[Attempt]) -> list[Key]:
     """Set aside all that is done again in rounds that nobody has; return the keys of all trials that are to be done."""
-    with _taken(study, cells, list(range(study.asked()["rounds"])), owner, redo) as places:
+    with _taken(study, cells, list(range(study.asked()["rounds"])), owner, redo, ()) as places:
         return [place.key for place in places]
 
 
 @contextmanager
 def _taken(
-    study: Study, cells: list[Asked], numbers: list[int], owner: Owner, redo: set[Attempt]
+    study: Study, cells: list[Asked], numbers: list[int], owner: Owner, redo: set[Attempt], own: Container[Key]
 ) -> Iterator[list[Place]]:
     """Own those of these rounds that no living process has; gives their open trials, with former attempts set aside."""
-    wanted = [number for number in numbers if open_places(study, cells, number, redo)]
+    wanted = [number for number in numbers if open_places(study, cells, number, redo, own)]
     with _held(study, wanted, owner) as mine:
-        places = [place for number in mine for place in open_places(study, cells, number, redo)]
+        places = [place for number in mine for place in open_places(study, cells, number, redo, own)]
         for place in places:
-            close_broken_off(study, place)
+            close_broken_off(study, place, KILLED)
             study.set_aside(*place.key)
         yield places
 
@@ -172,27 +178,26 @@ def launch(study: Study, places: list[Place], launcher: Launcher, hydra_folder: 
         if not any(study.trial_folder(*place.key).exists() for place in places):
             raise StudyError(f"{message} and no trial began; look into {hydra_folder}") from error
         print(message, file=sys.stderr)
-        close_all(study, [place for place in places if not study.owner_of(study.trial_folder(*place.key))])
+        close_all(study, [place for place in places if not study.owner_of(study.trial_folder(*place.key))], KILLED)
     else:
-        close_all(study, places)  # the launcher says that all have ended, on whatever machine they were
+        close_all(study, places, KILLED)  # the launcher says that all have ended, on whatever machine they were
         for one in returned:
             _ = one.return_value  # raises what was raised there
 
 
-def close_all(study: Study, places: list[Place]) -> None:
+def close_all(study: Study, places: list[Place], reason: str) -> None:
     """Give those of these trials that have begun and left no record one: whoever did them is dead."""
     for place in places:
-        close_broken_off(study, place)
+        close_broken_off(study, place, reason)
 
 
-def close_broken_off(study: Study, place: Place) -> None:
+def close_broken_off(study: Study, place: Place, reason: str) -> None:
     """Give a trial whose process was killed the record that it could not write itself."""
     folder = study.trial_folder(*place.key)
     if record_file(folder).is_file() or not trial_file(folder).is_file():
         return
     with suppress(StudyError):  # a damaged trial.json: then there is nothing to say
         trial = Trial.read(trial_file(folder))
-        reason = "its process was killed, or its machine was switched off"
         started = datetime.fromtimestamp(trial_file(folder).stat().st_mtime, UTC).isoformat(timespec="milliseconds")
         Record.of(trial, "interrupted", reason, started).write(record_file(folder))
 

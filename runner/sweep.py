@@ -19,7 +19,7 @@ from runner.cards import working
 from runner.door import rounds_of, settle, uri_of
 from runner.errors import ConfigError, Refusal, StudyError, unwritable
 from runner.expand import Asked, assignment, expand
-from runner.interrupt import Terminated, end_descendants, terminable
+from runner.interrupt import Terminated, end_descendants, reason_of, terminable
 from runner.mirror import Mirror
 from runner.presence import leave, present
 from runner.progress import Progress, others
@@ -122,10 +122,12 @@ def closing_on_interrupt(study: Study, places: list[Place]) -> Iterator[None]:
     """When these trials are broken off, end what works on them here, and give those without a record one."""
     try:
         yield
-    except BaseException:
+    except BaseException as error:
         end_descendants()
         own = (None, present(study))  # a cluster's jobs may go on elsewhere
-        close_all(study, [one for one in places if study.owner_of(study.trial_folder(*one.key)) in own])
+        close_all(
+            study, [one for one in places if study.owner_of(study.trial_folder(*one.key)) in own], reason_of(error)
+        )
         raise
 
 

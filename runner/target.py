@@ -1,8 +1,10 @@
 """Finding and calling what a user names by `_target_`."""
 
+import hashlib
 import inspect
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from runner.errors import Refusal
@@ -42,3 +44,15 @@ def locate(key: str, target: str) -> Callable[..., Any]:
     if not callable(function):
         raise Refusal(f"{key}={target}: {module_name} has no function or class {name}")
     return function  # type: ignore[no-any-return]
+
+
+def source_digest(config: dict[str, Any]) -> str | None:
+    """The digest of the files that define what a user named in `model` and `dataset`; None if they named nothing.
+
+    Trials before and after a change there must not be pooled. What these files import is not looked at.
+    """
+    targets = [config[group]["_target_"] for group in ("model", "dataset") if "_target_" in config[group]]
+    modules = [import_module(target.rpartition(".")[0]) for target in targets]
+    files = sorted({str(module.__file__) for module in modules if getattr(module, "__file__", None)})
+    content = b"".join(Path(file).read_bytes() for file in files)
+    return hashlib.sha256(content).hexdigest()[:8] if files else None

@@ -20,12 +20,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--parallel", type=int, default=2, help="studies at a time")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no further study after so many")
     parser.add_argument("--seed", type=int, default=None)
     asked = parser.parse_args()
     seed = random.randrange(10**6) if asked.seed is None else asked.seed
     print(f"seed {seed}", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
-        counts = killed_studies(asked.kills, asked.parallel, seed, Path(folder))
+        counts = killed_studies(asked.kills, asked.parallel, seed, Path(folder), asked.minutes)
     print(counts.as_json())
     return 1 if counts.wrong else 0
 

@@ -48,7 +48,8 @@ from runner.owner import Owner
 from runner.study import Study
 presence.HEARTBEAT_S = 0.05
 study = Study.open(Path(sys.argv[1]))
-presence.present(study, until=next(iter(study.owners())))
+presence.end_with(next(iter(study.owners())))
+presence.present(study)
 print("present", flush=True)
 time.sleep(600)
 """

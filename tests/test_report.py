@@ -271,13 +271,13 @@ def test_failed_diverged_and_missing_trials_are_counted_in_the_table_of_report_a
     study = make_study(tmp_path / "study", plants, rounds=11)
     record_file(study.trial_folder(study.cells()[0].id, 5)).unlink()
     summary = write_report(study)
-    words = ["7, 2 failed, 1 diverged, 1 missing", "11"]
+    words = ["7, 1 diverged, 1 failed, 1 timed out, 1 missing", "11"]
     text = study.report_markdown.read_text()
     assert table_of(text, "trials") == words
     assert text.splitlines()[2] == "- partial: 21 of 22 trials are there"
     show(summary)
     out = capsys.readouterr().out
-    assert "7, 2 failed, 1 diverged, 1 missing" in out
+    assert words[0] in out
     assert "- partial: 21 of 22 trials are there\n" in out
 
 

@@ -67,11 +67,11 @@ PUBLIC = """
 cudnn.benchmark cudnn.benchmark_limit cudnn.deterministic cudnn.enabled
 dataset.name dataset.resident dataset.size dataset.view dataset.workers
 determinism.algorithms determinism.fill_memory determinism.warn_only determinism.workspace
-device isolation
+device exclusive isolation
 model.cifar_stem model.depth model.name
 precision.name
 seeds.base seeds.vary
-study threads timeout
+retry study threads timeout
 tracking.experiment tracking.name tracking.uri
 train.batch_size train.compile train.epochs train.evaluate_every train.learning_rate train.momentum train.optimizer
 train.schedule train.steps train.weight_decay
@@ -215,6 +215,7 @@ def test_steps_and_epochs_exclude_each_other() -> None:
 
 
 ELSEWHERE = ["tracking=off", "trial.number=3", "trial.position=2", "study=there", "trials=9", "timeout=60"]
+ELSEWHERE += ["retry=none", "exclusive=false"]
 
 
 @pytest.mark.parametrize("word", ELSEWHERE)

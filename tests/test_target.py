@@ -3,7 +3,7 @@
 import pytest
 
 from runner.errors import Refusal
-from runner.target import call, locate
+from runner.target import call, locate, source_digest
 
 KEY = "model._target_"
 
@@ -63,3 +63,14 @@ def test_what_a_users_module_lacks_is_named(tmp_path, monkeypatch, source, messa
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(Refusal, match=message):
         locate(KEY, "brought.make")
+
+
+def test_a_change_in_what_a_user_brought_changes_its_digest(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "changing.py").write_text("def make(): pass")
+    config = {"model": {"name": "custom", "_target_": "changing.make"}, "dataset": {"name": "digits"}}
+    before = source_digest(config)
+    assert before == source_digest(config)
+    (tmp_path / "changing.py").write_text("def make(): return 1")
+    assert source_digest(config) != before
+    assert source_digest({"model": {"name": "resnet"}, "dataset": {"name": "digits"}}) is None

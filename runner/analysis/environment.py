@@ -29,6 +29,7 @@ ENVIRONMENT = (
     "workspace",
     "launch_blocking",
     "exclusive",
+    "code",
 )
 # What names an instance: listed, never compared here; a pair is of one host and one GPU.
 INSTANCE = ("host", "gpu_uuid", "git_revision")

@@ -152,7 +152,8 @@ def _reproducibility(summary: CellSummary) -> dict[str, Any]:
 def _recommendations(summaries: list[CellSummary]) -> list[dict[str, Any]]:
     """One answer for each set of cells that share baseline and environment: they differ in `cudnn` alone."""
     groups: dict[tuple[str, str | None], list[CellSummary]] = {}
-    for summary in summaries:
+    tried = [summary for summary in summaries if summary.sample.environment]
+    for summary in tried or summaries:  # a cell without a trained trial has no place, and no answer, of its own
         environment = summary.sample.environment
         key = summary.sample.baseline, environment.id if environment else None
         groups.setdefault(key, []).append(summary)

@@ -1,5 +1,6 @@
 """The table of a study as rows of text cells, for terminals and Markdown alike."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,9 +45,11 @@ def _row(cell: dict[str, Any], summary: dict[str, Any]) -> list[str]:
 
 
 def trials_words(cell: dict[str, Any]) -> str:
-    """How many trials finished, failed, diverged, and how many are missing."""
-    others = [f"{cell[what]} {what}" for what in ("failed", "diverged", "missing") if cell[what]]
-    return ", ".join([str(cell["n"]), *others])
+    """How many trials finished, how many ended otherwise, and how many are missing."""
+    outcomes = Counter(trial["outcome"].replace("_", " ") for trial in cell["unfinished"])
+    others = [f"{count} {outcome}" for outcome, count in sorted(outcomes.items())]
+    missing = [f"{cell['missing']} missing"] if cell["missing"] else []
+    return ", ".join([str(cell["n"]), *others, *missing])
 
 
 def main_metric(summary: dict[str, Any]) -> str | None:

@@ -18,13 +18,14 @@ def state(records: list[Record], cells: list[str], rounds: int, working: bool) -
     """The state of a run above trials.
 
     FINISHED only if every trial asked for is; else RUNNING while anybody works on the study, then KILLED if a trial
-    was interrupted or is missing, else FAILED.
+    was interrupted or is missing, else FAILED. A study whose settings cannot work is FAILED: nobody broke it off.
     """
     done = {(record.cell, record.number): trial_state(record) for record in records}
     below = {done.get((cell, number), KILLED) for cell in cells for number in range(rounds)}
     if below <= {FINISHED}:
         return FINISHED
-    return RUNNING if working else KILLED if KILLED in below else FAILED
+    refused = bool(records) and all(record.refused for record in records)
+    return RUNNING if working else KILLED if KILLED in below and not refused else FAILED
 
 
 def set_state(client: MlflowClient, run: str, status: str, records: list[Record]) -> None:

@@ -12,6 +12,7 @@ from runner import data as datasets
 from runner.data import Data, batches
 from runner.data.residence import place
 from runner.errors import Refusal
+from runner.target import source_digest
 from runner.trial import Trial
 from runner.worker import flags
 from runner.worker.build import build_model, compiled
@@ -38,6 +39,7 @@ def session(trial: Trial, seen: Seen) -> Result:
     seen.data = f"{data.view} data with inputs of {data.input_shape} and {data.classes} classes"
     seed_everything(trial.seeds["init"])
     model = on_device(build_model(config["model"], data), device, config)
+    seen.environment["code"] = source_digest(config)
     initial = digest(weights(model))
     model = compiled(model, config["train"]["compile"])
     seed_everything(trial.seeds["dropout"])

@@ -78,13 +78,14 @@ def undisturbed() -> Finals:
         return finals(Study(Path(temporary, "s")))
 
 
-def killed_studies(kills: int, parallel: int, seed: int, folder: Path) -> Counts:
-    """Do studies, killed at random, until so many kills have been done."""
-    counts, expected = Counts(), undisturbed()
+def killed_studies(kills: int, parallel: int, seed: int, folder: Path, minutes: float = float("inf")) -> Counts:
+    """Do studies, killed at random, until so many kills have been done; none is begun after so many minutes."""
+    counts, deadline = Counts(), time.monotonic() + 60 * minutes
+    expected = undisturbed()
 
     def work(worker: int) -> None:
         rng, number = random.Random(f"{seed}/{worker}"), 0
-        while counts.kills < kills:
+        while counts.kills < kills and time.monotonic() < deadline:
             place = folder / f"{worker}-{number}"
             place.mkdir(parents=True)
             one_study(place, rng, kills, counts, expected)
