@@ -53,6 +53,7 @@ def test_all_cards_work_at_once_and_each_round_stays_on_one(tmp_path: Path) -> N
     assert list((study.folder / "owners").iterdir()) == list((study.folder / "rounds").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_failed_trials_are_done_again_once_in_all_not_once_a_card(tmp_path: Path) -> None:
     (tmp_path / "bad").touch()
     model = ["model._target_=planted_share.FailsWhile", f"+model.args.path={tmp_path / 'bad'}"]
@@ -110,6 +111,7 @@ def test_a_card_that_kills_its_invocation_holds_up_no_other(tmp_path: Path) -> N
     assert len(set_aside(study)) == 1
 
 
+@pytest.mark.slow
 def test_settings_that_no_card_can_use_end_the_study_with_the_reason(tmp_path: Path) -> None:
     model = ["model._target_=planted.Fails", "+model.args.how=raise", "+model.args.step=1"]
     code, said = ended(simulated("cudnn=glob(*)", *TINY, *model, "device=all", "trials=8", "study=s", folder=tmp_path))

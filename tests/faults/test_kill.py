@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from killing import killed_studies
 
 
@@ -18,6 +19,7 @@ def test_a_study_survives_kills_at_random_moments(tmp_path: Path) -> None:
     assert counts.kills >= 20 and counts.studies >= 2
 
 
+@pytest.mark.slow
 def test_the_script_for_many_kills_prints_counts(tmp_path: Path) -> None:
     script = Path(__file__).resolve().parents[2] / "scripts" / "kill_study.py"
     command = [sys.executable, str(script), "--kills", "1", "--parallel", "1", "--seed", "3"]
