@@ -4,10 +4,12 @@ A claimed folder is made aside with everything in it and renamed into place: a r
 fails, so that one process wins, and nobody ever sees a claim half made.
 """
 
+import errno
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from runner.errors import StudyError
 from runner.jsonfile import of_fields, read_fields, write_json
@@ -32,12 +34,12 @@ class Claim:
             fill(aside)
             aside.rename(folder)
             return True
-        except OSError:
+        except OSError as error:
             # A file system over a network may do the rename and still report an error: the folder itself tells.
             found = claim_of(folder)
-            if found is None:
+            if found is None and error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
-            return found == self
+            return found == self  # nobody's: given up in this moment, or without a claim
         finally:
             shutil.rmtree(aside, ignore_errors=True)
 
@@ -67,8 +69,15 @@ def claim_of(folder: Path) -> Claim | None:
     Raises StudyError for a claim that cannot be read: whoever has it may live.
     """
     try:
-        return read_fields(folder / _FILE, SCHEMA, lambda fields: of_fields(Claim, fields), "remove its folder")
+        return read_fields(folder / _FILE, SCHEMA, _made, "remove its folder")
     except StudyError as error:
         if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
             return None
         raise
+
+
+def _made(fields: dict[str, Any]) -> Claim:
+    claim = of_fields(Claim, fields)
+    if not all(name.replace("-", "").isalnum() for name in (claim.name, claim.owner)):
+        raise ValueError(f"names {claim.name!r} and {claim.owner!r}, which are no names")  # files are named by them
+    return claim

@@ -114,7 +114,8 @@ def _recorded(trial: Trial, folder: Path, otherwise: Record) -> Record:
     if claim and claim.name != trial.claim:
         return otherwise
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        if folder.parent.is_dir():  # else the study itself was removed, and is not made anew
+            folder.mkdir(exist_ok=True)
         if not _is_record(record_file(folder)):
             otherwise.write(record_file(folder))
     except OSError as error:

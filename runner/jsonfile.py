@@ -77,8 +77,8 @@ def read_json(path: Path, schema: int) -> dict[str, Any]:
     """
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise StudyError(f"{path}: cannot be read ({error}); restore it or remove its folder") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise StudyError(f"{path}: cannot be read ({error}); restore it or set it aside") from error
     if not isinstance(value, dict) or value.get("schema") != schema:
         found = value.get("schema") if isinstance(value, dict) else type(value).__name__
         raise StudyError(f"{path}: schema {found}, this version reads schema {schema}; use the version that wrote it")

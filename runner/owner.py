@@ -29,10 +29,11 @@ class Owner:
     pid: int
     started: float
     user: str
+    study: str
 
     @classmethod
-    def here(cls) -> "Owner":
-        """The process that asks, under a new name."""
+    def here(cls, study: Path | None = None) -> "Owner":
+        """The process that asks, under a new name, at work in this folder."""
         return cls(
             name=secrets.token_hex(8),
             host=socket.gethostname(),
@@ -40,6 +41,7 @@ class Owner:
             pid=os.getpid(),
             started=started_at(os.getpid()) or 0.0,
             user=_user(),
+            study=place(study) if study else "",
         )
 
     def write(self, path: Path) -> None:
@@ -62,11 +64,17 @@ class Owner:
         `silent_s` tells the seconds since its last heartbeat.
         """
         if not self.is_here:
-            return silent_s() < HEARTBEAT_TIMEOUT_S
+            return abs(silent_s()) < HEARTBEAT_TIMEOUT_S  # one from the future tells of a clock that was set back
         return started_at(self.pid) == self.started  # a process number is used again; the start tells them apart
 
     def __str__(self) -> str:
         return f"process {self.pid} of {self.user} on {self.host}"
+
+
+def place(folder: Path) -> str:
+    """Which folder of this machine it is, under whatever path: a copy is another one."""
+    found = folder.stat()
+    return f"{found.st_dev}/{found.st_ino}"
 
 
 def started_at(pid: int) -> float | None:

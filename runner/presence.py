@@ -21,7 +21,7 @@ def present(study: Study) -> Owner:
     From the first call on a thread refreshes its file.
     """
     if study.folder not in _PRESENT:
-        owner, ended = Owner.here(), threading.Event()
+        owner, ended = Owner.here(study.folder), threading.Event()
         owner_file = study.owner_file(owner.name)
         owner_file.parent.mkdir(exist_ok=True)
         owner.write(owner_file)

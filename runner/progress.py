@@ -111,7 +111,7 @@ class Progress:
         """
         outcomes = Counter(record.outcome for record in self.study.records())
         failed, broken_off = outcomes["failed"] + outcomes["timed_out"], outcomes["interrupted"]
-        missing = self.total - outcomes.total()
+        missing = max(self.total - outcomes.total(), 0)
         if failed or outcomes["diverged"] or broken_off or missing:
             counts = {"diverged": outcomes["diverged"], "interrupted": broken_off, "missing": missing}
             also = "".join(f", {count} {what}" for what, count in counts.items() if count)

@@ -1,5 +1,6 @@
 """The rounds of a study: which trials are still to be done, by whom, in which order and with which overrides."""
 
+import os
 import random
 import secrets
 import sys
@@ -87,14 +88,17 @@ def open_places(study: Study, cells: list[Asked], number: int, redo: set[Attempt
 
 def _is_open(study: Study, cell: str, number: int, redo: set[Attempt], own: Container[Key]) -> bool:
     folder = study.trial_folder(cell, number)
-    if not folder.exists():
+    if not os.path.lexists(folder):
         return True
     try:
         record = study.record(cell, number)
     except StudyError:  # damaged
-        return not study.owner_of(folder)
+        record = None
     if record is None:
-        return not study.owner_of(folder)
+        try:
+            return not study.owner_of(folder)
+        except StudyError:  # a claim that nobody can read may be a living process's: it is named in the report
+            return False
     return attempt_of(record) in redo or (record.outcome == "interrupted" and (cell, number) not in own)
 
 
@@ -158,6 +162,8 @@ def _take(study: Study, number: int, claim: Claim) -> bool:
     dead = claim_of(folder)
     if dead and not study.owner_of(folder):
         dead.set_aside(folder)
+    elif not dead and os.path.lexists(folder):  # made by hand, or its claim was removed
+        folder.rename(folder.with_name(f"{folder.name}.unowned-{claim.name}"))
     return claim.take(folder)
 
 
@@ -207,7 +213,9 @@ def _overrides(place: Place, study: Study, hydra_folder: str) -> list[str]:
         *place.asked.overrides,
         assignment("study", str(study.folder)),
         assignment("hydra.sweep.dir", hydra_folder),
-        "hydra.sweep.subdir=${hydra.job.num}",  # nobody's names: what a user gives could lead out of the study
+        # Nobody's names: what a user gives could lead out of the study.
+        "hydra.sweep.subdir=${hydra.job.num}",
+        "hydra.output_subdir=config",
         assignment("trial.number", place.number),
         assignment("trial.position", place.position),
     ]

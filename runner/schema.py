@@ -38,7 +38,7 @@ class Scalars:
     isolation: str = field(metadata=allowed("forkserver", "spawn"))
     threads: int | None = field(metadata={"least": 1})
     trials: int | None = field(metadata={"least": 1})
-    timeout: float | None = field(metadata={"least": 0.001})
+    timeout: float | None = field(metadata={"least": 0.001, "below": 1e9})
     retry: str = field(metadata=allowed("failed", "none"))
     exclusive: bool
 

@@ -3,6 +3,7 @@
 import os
 import secrets
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from runner.cell import Cell, difference
 from runner.claim import Claim, claim_of
 from runner.errors import StudyError, unwritable
 from runner.jsonfile import read_json, write_json
-from runner.owner import Owner
+from runner.owner import Owner, place
 from runner.record import Record
 from runner.series import Series
 from runner.trial import Trial
@@ -74,17 +75,29 @@ class Study:
         write_json(self._asked, {"schema": SCHEMA, "id": name, "cells": order, **looks, **asked})
 
     def _continue(self, rounds: int, cells: list[Cell]) -> None:
+        self._check_asked()
         there = self.cells()
         if {cell.id for cell in there} != {cell.id for cell in cells}:
             what = difference(there, cells)
             raise StudyError(f"study={self.folder}: asks another question: {what}; ask the same, or name a new folder")
         before = self.asked()
-        wrong = [name for name, kind in {"id": str, "rounds": int}.items() if type(before.get(name)) is not kind]
-        if wrong:
-            raise StudyError(f"{self._asked}: has no usable {', '.join(wrong)}; restore it, or name a new folder")
         if rounds > before["rounds"]:
             looks = sorted({*before.get("looks", [before["rounds"]]), rounds})
             write_json(self._asked, before | {"rounds": rounds, "looks": looks})
+
+    def _check_asked(self) -> None:
+        """Raises StudyError if study.json does not hold what a study is continued by."""
+        asked = self.asked()
+        looks, cells, rounds = asked.get("looks", [1]), asked.get("cells"), asked.get("rounds")
+        fine = {
+            "id": isinstance(asked.get("id"), str),
+            "rounds": type(rounds) is int and rounds > 0,
+            "cells": isinstance(cells, list) and all(isinstance(cell, str) for cell in cells),
+            "looks": isinstance(looks, list) and all(type(look) is int for look in looks),
+        }
+        wrong = [name for name, usable in fine.items() if not usable]
+        if wrong:
+            raise StudyError(f"{self._asked}: has no usable {', '.join(wrong)}; restore it, or name a new folder")
 
     @classmethod
     def open(cls, folder: Path) -> "Study":
@@ -142,8 +155,11 @@ class Study:
 
     def owners(self) -> list[Owner]:
         """The living processes that work on the study."""
-        files = sorted((self.folder / "owners").glob("*.json"))
-        return [owner for owner in map(self._living, files) if owner]
+        found = []
+        for file in sorted((self.folder / "owners").glob("*.json")):
+            with suppress(StudyError):  # no claim may name it: then it matters to nobody
+                found.append(self._living(file))
+        return [owner for owner in found if owner]
 
     def _living(self, file: Path) -> Owner | None:
         """The owner with this file, None if it has left or is dead. Raises StudyError for one that cannot be read."""
@@ -155,6 +171,8 @@ class Study:
             if isinstance(error.__cause__, FileNotFoundError):
                 return None
             raise
+        if owner.is_here and owner.study not in ("", place(self.folder)):  # of the study of which this is a copy
+            return None
         return owner if owner.alive(lambda: self._clock() - heartbeat) else None
 
     def _clock(self) -> float:
@@ -182,7 +200,11 @@ class Study:
 
     def remove_leftovers(self) -> None:
         """Remove what dead processes left half made: claims that never came into place, and their own files."""
-        dead = {file.stem: file for file in (self.folder / "owners").glob("*.json") if not self._living(file)}
+        dead = {}
+        for file in (self.folder / "owners").glob("*.json"):
+            with suppress(StudyError):
+                if not self._living(file):
+                    dead[file.stem] = file
         for aside in [*self.folder.glob("cells/*/.trial-*.*.*"), *self.folder.glob("rounds/.round-*.*.*")]:
             if aside.name.split(".")[2] in dead:
                 shutil.rmtree(aside, ignore_errors=True)

@@ -82,8 +82,8 @@ def _sweep(arguments: list[str], config: DictConfig, loader: ConfigLoader, launc
                 on_cards(cards, study, cells, redo, progress)
             else:
                 in_rounds(study, cells, redo, launcher, config, progress, mirror)
-        except (KeyboardInterrupt, Refusal, StudyError) as error:
-            broken = error
+        except (KeyboardInterrupt, Refusal, StudyError, OSError) as error:
+            broken = unwritable(study.folder, error) if isinstance(error, OSError) else error
             end_descendants()
         return _closed(study, progress, mirror, broken)
     finally:
