@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.claim import Claim, claim_of
+from runner.errors import StudyError
 
 
 def test_a_folder_is_taken_once_and_says_by_whom(tmp_path: Path) -> None:
@@ -84,6 +85,7 @@ RACE = """
 import sys
 from pathlib import Path
 from runner.claim import Claim, claim_of
+from runner.errors import StudyError
 name, folder = sys.argv[1], Path(sys.argv[2])
 sys.stdin.readline()
 dead = Claim("dead", "dead")
@@ -133,3 +135,21 @@ def test_any_order_of_deeds_leaves_at_most_one_owner_who_took_it(deeds: list[tup
                 owner.release(folder)
                 owner = None
             assert claim_of(folder) == owner
+
+
+def test_a_folder_that_is_given_up_in_the_moment_of_the_rename_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, other = tmp_path / "round-000", Claim("b", "you")
+    assert other.take(folder)
+    monkeypatch.setattr("runner.claim.claim_of", lambda folder: None)
+    assert not Claim("a", "me").take(folder)
+
+
+def test_a_claim_whose_name_would_lead_out_of_the_study_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "trial-000"
+    assert Claim("a", "me").take(folder)
+    path = folder / "claim.json"
+    path.write_text(path.read_text().replace('"a"', '"../../evil"'))
+    with pytest.raises(StudyError, match="which are no names"):
+        claim_of(folder)

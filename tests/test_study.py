@@ -1,5 +1,6 @@
 """The study folder: made once, each trial claimed once, everything read back from disk."""
 
+import json
 import os
 import shutil
 import time
@@ -237,3 +238,42 @@ def test_a_copy_of_a_trial_set_aside_is_no_trial(tmp_path: Path) -> None:
     (folder,) = (tmp_path / "study" / "cells").iterdir()
     shutil.copytree(folder / "trial-001", folder / "trial-001.bak")
     assert len(made.records()) == 2
+
+
+def test_a_copy_of_a_study_at_work_does_not_take_the_originals_process_for_its_own(
+    study: Study, tmp_path: Path
+) -> None:
+    (study.folder / "owners").mkdir()
+    owner = Owner.here(study.folder)
+    owner.write(study.owner_file(owner.name))
+    copy = Study(Path(shutil.copytree(study.folder, tmp_path / "copy")))
+    assert study.owners() == [owner]
+    assert copy.owners() == []
+
+
+def test_a_heartbeat_from_the_future_is_none(study: Study) -> None:
+    elsewhere = replace(Owner.here(), machine="another")
+    file = study.owner_file(elsewhere.name)
+    file.parent.mkdir()
+    elsewhere.write(file)
+    os.utime(file, (time.time() + 10 * HEARTBEAT_TIMEOUT_S,) * 2)
+    assert study.owners() == []
+
+
+@pytest.mark.parametrize("content", ["garbage", "[" * 100_000, '{"schema": 2}', '{"schema": 1, "pid": 7}'])
+def test_a_damaged_owner_that_no_claim_names_matters_to_nobody(content: str, study: Study) -> None:
+    (study.folder / "owners").mkdir()
+    study.owner_file("damaged").write_text(content)
+    assert study.owners() == []
+    study.remove_leftovers()
+    assert study.owner_file("damaged").exists()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("looks", "abc"), ("looks", [2, None]), ("cells", 5), ("cells", [[1]]), ("rounds", -5)]
+)
+def test_a_damaged_question_is_one_message(field: str, value: object, study: Study) -> None:
+    path = study.folder / "study.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
+    with pytest.raises(StudyError, match=f"study.json: has no usable {field}; restore it"):
+        Study.ask(study.folder, {"rounds": 9}, [make_cell(mode) for mode in CELLS])
