@@ -5,7 +5,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -74,7 +74,8 @@ class Progress:
 
     def _watch(self, open_: set[Key], ended: threading.Event) -> None:
         while not ended.wait(LOOK_S):
-            self._look(open_)
+            with suppress(StudyError):  # the study was damaged: the one who works on it will say so
+                self._look(open_)
             if time.monotonic() - self._said > QUIET_S:
                 begun = [key for key in sorted(open_) if self.study.trial_folder(*key).exists()]
                 self.say(
