@@ -71,7 +71,7 @@ def run(
         outcome, reason = _server_died(error)
     except StudyError as error:
         outcome, reason = "failed", str(error)
-    except BaseException as error:
+    except BaseException as error:  # Ctrl-C, a signal, a launcher's time limit: raised again, after a record
         _recorded(trial, folder, Record.of(trial, "interrupted", reason_of(error), started))
         raise
     else:

@@ -122,7 +122,7 @@ def closing_on_interrupt(study: Study, places: list[Place]) -> Iterator[None]:
     """When these trials are broken off, end what works on them here, and give those without a record one."""
     try:
         yield
-    except BaseException as error:
+    except BaseException as error:  # whatever ends the launch early: no process may go on; it is raised again
         end_descendants()
         own = (None, present(study))  # a cluster's jobs may go on elsewhere
         close_all(

@@ -14,13 +14,13 @@ def alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
-def within(seconds: float, condition: Callable[[], bool]) -> bool:
-    """Whether the condition comes true in time."""
+def within(seconds: float, condition: Callable[[], bool], every_s: float = 0.02) -> bool:
+    """Whether the condition comes true in time; one that takes a while to look at is better asked less often."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.02)
+        time.sleep(every_s)
     return True
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from conftest import TESTS
-from processes import alive
+from processes import alive, within
 
 from runner.record import Record
 from runner.study import Study
@@ -80,12 +80,7 @@ class Invocation:
 
 def eventually(seconds: float, condition: Callable[[], bool]) -> bool:
     """Whether the condition, which takes a while to look at, comes true in time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.2)
-    return True
+    return within(seconds, condition, every_s=0.2)
 
 
 def _marked(mark: str) -> list[int]:
