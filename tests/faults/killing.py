@@ -89,6 +89,7 @@ def killed_studies(kills: int, parallel: int, seed: int, folder: Path, minutes: 
             place = folder / f"{worker}-{number}"
             place.mkdir(parents=True)
             one_study(place, rng, kills, counts, expected)
+            print(counts.as_json(), flush=True)  # so that what was seen is kept if this is broken off
             number += 1
 
     with ThreadPoolExecutor(parallel) as pool:

@@ -67,7 +67,7 @@ def test_a_disk_that_is_full_before_the_start_refuses_the_study(whole: Study, sm
     assert finals(Study(small / "s")) == finals(whole)
 
 
-@pytest.mark.parametrize("pages", [0, 6, 12])
+@pytest.mark.parametrize("pages", [0, pytest.param(6, marks=pytest.mark.slow), 12])
 def test_a_disk_that_fills_while_a_trial_trains_costs_no_record(pages: int, small: Path) -> None:
     model = ["model._target_=planted_share.FillsDisk", f"+model.args.folder={small}", f"+model.args.pages={pages}"]
     words, study = [*COMMAND, *TINY, *model], Study(small / "s")
@@ -87,7 +87,7 @@ def test_a_disk_that_fills_while_a_trial_trains_costs_no_record(pages: int, smal
     assert [path.name for path in study.folder.rglob(".*.json.*")] == []
 
 
-@pytest.mark.parametrize("pages", [0, 2])
+@pytest.mark.parametrize("pages", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_disk_without_room_for_the_report_says_so_and_keeps_all_records(
     pages: int, whole: Study, small: Path
 ) -> None:

@@ -98,7 +98,7 @@ def check_completed(folder: Path, before: dict[tuple[str, int], object], weights
     ("number", "how", "isolation"),
     [
         (signal.SIGINT, "wait", "forkserver"),
-        (signal.SIGINT, "wait", "spawn"),
+        pytest.param(signal.SIGINT, "wait", "spawn", marks=pytest.mark.slow),
         (signal.SIGINT, "hold-lock", "forkserver"),
         (signal.SIGTERM, "wait", "forkserver"),
         (signal.SIGHUP, "wait", "forkserver"),
@@ -137,7 +137,7 @@ def test_ctrl_c_in_the_door_leaves_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "s").exists()
 
 
-@pytest.mark.parametrize("isolation", ["forkserver", "spawn"])
+@pytest.mark.parametrize("isolation", ["forkserver", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_a_study_that_was_killed_is_completed_by_the_same_command(
     isolation: str, tmp_path: Path, weights: set[str]
 ) -> None:
@@ -174,15 +174,22 @@ def test_a_killed_forkserver_and_a_killed_trial_cost_a_trial_each(tmp_path: Path
     assert finals(invocation.study.records()) == weights
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("number", "launcher"),
+    [
+        (signal.SIGINT, "joblib"),
+        (signal.SIGTERM, "submitit"),
+        pytest.param(signal.SIGINT, "submitit", marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, "joblib", marks=pytest.mark.slow),
+    ],
+)
 def test_a_study_under_a_launcher_closes_in_good_order(number: signal.Signals, launcher: str, tmp_path: Path) -> None:
     with held(*LAUNCHERS[launcher], ONE, folder=tmp_path) as invocation:
         send(invocation, number)
         check_closed(invocation, number)
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize("launcher", ["joblib", pytest.param("submitit", marks=pytest.mark.slow)])
 def test_a_study_under_a_launcher_that_was_killed_is_completed(
     launcher: str, tmp_path: Path, weights: set[str]
 ) -> None:
