@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from runner.jsonfile import canonical
@@ -14,10 +15,15 @@ class Cell:
 
     config: dict[str, Any]
 
-    @property
+    @cached_property
     def id(self) -> str:
         """A short stable name: the digest of the settings' canonical JSON."""
         return hashlib.sha256(canonical(self.config).encode()).hexdigest()[:12]
+
+    @property
+    def phase(self) -> str:
+        """What a step is: "train" a training step, as in every older study, "infer" one batch answered."""
+        return str(self.config.get("phase", "train"))
 
 
 def flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -3,10 +3,12 @@
 import os
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig
 
 from runner import isolate
+from runner.cell import flatten
 from runner.dataset_files import check_files
 from runner.errors import ConfigError
 from runner.expand import Asked, assignments, distinct
@@ -14,7 +16,7 @@ from runner.fetch import fetch
 from runner.jsonfile import canonical
 from runner.machine import cuda_devices, physical_cores
 from runner.schema import Settings, cell_config
-from runner.workload import device_of, settled
+from runner.workload import MANY_ROUNDS, device_of, many_rounds, settled
 
 
 def settle(asked: list[Asked], config: DictConfig) -> tuple[list[Asked], list[str]]:
@@ -23,6 +25,7 @@ def settle(asked: list[Asked], config: DictConfig) -> tuple[list[Asked], list[st
     Gives the cells with everything decided, and the cards for device=all. The forkserver loads torch meanwhile, and
     MLflow is loaded while that goes on; nothing is created before all cells have passed.
     """
+    _one_study(asked, config)
     distinct(asked)  # here too, because it costs nothing yet
     datasets = {canonical(one): one for one in (asdict(one.settings.dataset) for one in asked)}.values()
     for dataset in datasets:
@@ -36,7 +39,8 @@ def settle(asked: list[Asked], config: DictConfig) -> tuple[list[Asked], list[st
     gpus = cuda_devices(server)
     if everywhere and not gpus:
         raise ConfigError("device", "all", "torch sees no CUDA device here; choose auto or cpu")
-    cells = [_settled(one, bool(gpus), cores) for one in asked]
+    rounds = MANY_ROUNDS if many_rounds([one.settings for one in asked]) else None
+    cells = [_settled(one, bool(gpus), cores, rounds) for one in asked]
     distinct(cells)
     if tracked:
         runner.tracking.check(
@@ -47,24 +51,47 @@ def settle(asked: list[Asked], config: DictConfig) -> tuple[list[Asked], list[st
     return cells, [f"cuda:{index}" for index in range(len(gpus))] if everywhere and len(gpus) > 1 else []
 
 
+def _one_study(asked: list[Asked], config: DictConfig) -> None:
+    """Refuse more than one plan or budget, and a budget where rounds are not begun one after another from here."""
+    whole = [{"budget": one.settings.budget, **flatten({"plan": asdict(one.settings.plan)})} for one in asked]
+    for key in whole[0]:
+        values = list(dict.fromkeys(str(one[key]) for one in whole))
+        if len(values) > 1:
+            raise ConfigError(key, ",".join(values), "holds for the study as a whole; give one value")
+    budget = whole[0]["budget"]
+    if budget and (not in_turn(config) or "all" in {one.settings.device for one in asked}):
+        raise ConfigError("budget", budget, "needs hydra/launcher=basic and one device; give trials=N instead")
+
+
 def _everywhere(asked: list[Asked], config: DictConfig) -> bool:
     """Whether all cards are wanted: rounds are dealt out from here then, and by no launcher."""
     devices = {one.settings.device for one in asked}
     if "all" in devices and devices != {"all"}:
         raise ConfigError("device", ",".join(sorted(devices)), "all cards stand alone; give device=all, or a list")
-    if devices == {"all"} and not str(config.hydra.launcher._target_).endswith(".BasicLauncher"):
+    if devices == {"all"} and not in_turn(config):
         raise ConfigError("device", "all", "deals rounds to the cards itself; use it with hydra/launcher=basic")
     return devices == {"all"}
 
 
-def _settled(asked: Asked, gpu: bool, cores: int) -> Asked:
-    settings = settled(asked.settings, device_of(asked.settings.device, gpu), cores)
+def in_turn(config: DictConfig) -> bool:
+    """Whether trials are done in this process's turn, one after another: by Hydra's basic launcher."""
+    return str(config.hydra.launcher._target_).endswith(".BasicLauncher")
+
+
+def _settled(asked: Asked, gpu: bool, cores: int, rounds: int | None) -> Asked:
+    settings = settled(asked.settings, device_of(asked.settings.device, gpu), cores, rounds)
     return Asked((*asked.overrides, *assignments(asked.settings, settings)), settings)
 
 
 def rounds_of(cells: list[Asked]) -> int:
     """The most that a cell was given: a CPU and a GPU in one study may differ where nobody said a number."""
     return max(one.settings.trials or 0 for one in cells)
+
+
+def plan_said(asked: Asked) -> dict[str, Any]:
+    """What the command line itself says of the plan: the rest a study that is continued has its own values for."""
+    keys = {word.lstrip("+").partition("=")[0] for word in asked.overrides}
+    return {name: value for name, value in asdict(asked.settings.plan).items() if keys & {"plan", f"plan.{name}"}}
 
 
 def uri_of(settings: Settings) -> str | None:

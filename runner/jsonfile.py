@@ -107,11 +107,16 @@ def of_fields(kind: type[D], found: Any, part: str = "") -> D:
     where = f"{part} " if part else ""
     if not isinstance(found, dict):
         raise ValueError(f"{where}holds {_short(found)}, should be an object")
-    names = {field.name for field in fields(kind)}
+    names = _names(kind)
     for what, wrong in (("lacks", names - found.keys()), ("has unknown", found.keys() - names)):
         if wrong:
             raise ValueError(f"{where}{what} {', '.join(sorted(wrong))}")
     return _checked(kind(**found), f"{part}." if part else "")
+
+
+@cache
+def _names(kind: type[D]) -> frozenset[str]:
+    return frozenset(field.name for field in fields(kind))
 
 
 def _checked(value: D, prefix: str) -> D:

@@ -4,7 +4,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,6 +12,7 @@ from datetime import datetime
 import psutil
 
 from runner.cell import labels
+from runner.duration import rough
 from runner.errors import StudyError
 from runner.owner import Owner
 from runner.record import Record
@@ -28,15 +29,21 @@ class Progress:
     """Lines on standard output, plain text when that is no terminal.
 
     `there` are the trials that were done before; trials are named by their cell's id and their round's number.
+    `planned` are the rounds that a budget is expected to have room for, where the study gets longer by one at a time.
+    With `timed` the rest of the time is told after a round's worth of trials.
     """
 
     study: Study
     there: int
+    planned: int = 0
+    timed: bool = False
     done: int = 0
     trained: bool = False
     labels: dict[str, str] = field(default_factory=dict)
     console: Terminal = field(default_factory=lambda: Terminal(soft_wrap=True))
-    _said: float = field(default_factory=time.monotonic)
+    now: Callable[[], float] = time.monotonic
+    _said: float = 0.0
+    _began: float | None = None
 
     def __post_init__(self) -> None:
         self.labels = labels(self.study.cells())
@@ -46,8 +53,8 @@ class Progress:
 
     @property
     def rounds(self) -> int:
-        """How many rounds the study has by now: another invocation may have made it longer."""
-        return int(self.study.asked()["rounds"])
+        """How many rounds the study has by now, or will have: another invocation may have made it longer."""
+        return max(int(self.study.asked()["rounds"]), self.planned)
 
     @property
     def total(self) -> int:
@@ -56,12 +63,14 @@ class Progress:
 
     def say(self, line: str) -> None:
         """Print a line."""
-        self._said = time.monotonic()
+        self._said = self.now()
         self.console.print(line)
 
     @contextmanager
     def watching(self, trials: Collection[Key]) -> Iterator[None]:
         """Say how each of these trials went as soon as its record is there, whoever does it."""
+        if self._began is None:
+            self._began = self.now()
         open_, ended = set(trials), threading.Event()
         thread = threading.Thread(target=self._watch, args=(open_, ended), daemon=True)
         thread.start()
@@ -76,7 +85,7 @@ class Progress:
         while not ended.wait(LOOK_S):
             with suppress(StudyError):  # the study was damaged: the one who works on it will say so
                 self._look(open_)
-            if time.monotonic() - self._said > QUIET_S:
+            if self.now() - self._said > QUIET_S:
                 begun = [key for key in sorted(open_) if self.study.trial_folder(*key).exists()]
                 self.say(
                     f"  {datetime.now():%H:%M} still at work on {', '.join(map(self._name, begun)) or 'nothing yet'}"
@@ -104,19 +113,28 @@ class Progress:
         if record.outcome != "finished":
             folder = self.study.trial_folder(record.cell, record.number)
             self.say(f"    {record.outcome}: {record.reason}\n    log: {log_file(folder)}")
+        rest = self.total - self.there - self.done
+        if self.timed and self.done == len(self.labels) and rest > 0:
+            self.say(f"  about {rough(rest * self.trial_s)} to go")
+
+    @property
+    def trial_s(self) -> float:
+        """Seconds that a trial has taken so far, everything around it included; 0 before the first one is done."""
+        return (self.now() - self._began) / self.done if self.done and self._began is not None else 0.0
 
     def close(self, uri: str | None) -> bool:
         """Say how many trials failed in the whole study, and what comes next.
 
         Returns whether none failed, and none lacks that others are not at work on.
         """
+        total = len(self.labels) * int(self.study.asked()["rounds"])  # what a budget had no room for was never asked
         outcomes = Counter(record.outcome for record in self.study.records())
         failed, broken_off = outcomes["failed"] + outcomes["timed_out"], outcomes["interrupted"]
-        missing = max(self.total - outcomes.total(), 0)
+        missing = max(total - outcomes.total(), 0)
         if failed or outcomes["diverged"] or broken_off or missing:
             counts = {"diverged": outcomes["diverged"], "interrupted": broken_off, "missing": missing}
             also = "".join(f", {count} {what}" for what, count in counts.items() if count)
-            self.say(f"{failed} of {self.total} trials failed{also}")
+            self.say(f"{failed} of {total} trials failed{also}")
         at_work = others(self.study)
         for owner in at_work:
             self.say(f"  at work: {owner}")

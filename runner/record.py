@@ -24,9 +24,9 @@ Plain = str | int | float | bool | None
 class Digests:
     """128-bit digests over raw bits, as 32 hexadecimal digits.
 
-    `data` and `losses` cover all steps together (per step they are in series.npz); `steps` holds the weights after
-    steps 1, 2, 4, 8, ...; `metrics` covers the bits of the evaluation figures, `predictions` those of the predicted
-    classes (or values) over the whole test set.
+    `data` and `losses` cover all steps together (per step they are in series.npz); `final` covers the weights at the
+    end, `steps` those after steps 1, 2, 4, 8, ..., with phase=infer all outputs up to there; `metrics` covers the bits
+    of the evaluation figures, `predictions` those of the predicted classes (or values) over the whole test set.
     """
 
     initial: str
@@ -45,6 +45,14 @@ class Speed:
     `step_ms` is the median step after the first of each input shape, `first_step_ms` the very first step,
     `new_shapes_ms` the first step of every further shape, `enqueue_ms` what the host needed to hand over a steady
     step, `wait_ms` the median wait for data, all in milliseconds; `train_s` is the whole loop.
+
+    `p99_ms` is the 99th percentile of the steady steps, of at least 100; `steps_s` all steps together, as the device
+    counts them; `compile_s` what torch.compile took of them. `first_step_read_bytes` is what the process had read from
+    the disk during the first step: much of it where a machine loads kernels for the first time since its start.
+    `energy_j_per_sample` is the device's whole energy over the steps after the first one.
+
+    With phase=infer a step is one batch answered: `step_ms` is its latency on an idle device, `samples_per_s` the
+    throughput with the next batch always waiting.
     """
 
     steps: int
@@ -58,6 +66,11 @@ class Speed:
     build_s: float
     train_s: float
     evaluate_s: float
+    p99_ms: float | None = None
+    steps_s: float | None = None
+    compile_s: float | None = None
+    first_step_read_bytes: int | None = None
+    energy_j_per_sample: float | None = None
 
 
 @dataclass(frozen=True)
@@ -65,7 +78,9 @@ class Record:
     """The outcome of one trial and everything that was seen of it.
 
     `flags` holds the switches as requested and as read back before and after training. `environment` is what must be
-    equal for figures to be pooled, `process` what differs from process to process by nature.
+    equal for figures to be pooled, `process` what differs from process to process by nature. `covariates` is the state
+    of the device "before" and "after" the steps, by the names in runner.worker.covariates: what could not be read is
+    left out.
     """
 
     cell: str
@@ -84,6 +99,7 @@ class Record:
     metrics: dict[str, float | None] = field(default_factory=dict)
     speed: Speed | None = None
     memory: dict[str, int | None] = field(default_factory=dict)
+    covariates: dict[str, dict[str, Plain]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, trial: Trial, outcome: Outcome, reason: str | None, started: str, **seen: Any) -> "Record":
@@ -119,10 +135,17 @@ class Record:
         return read_fields(path, SCHEMA, _made, "restore it or set it aside")
 
 
+# What the first records of this schema do not have.
+_ADDED: dict[str, Any] = {"covariates": {}}
+_ADDED_SPEED = dict.fromkeys(("p99_ms", "steps_s", "compile_s", "first_step_read_bytes", "energy_j_per_sample"))
+
+
 def _made(fields: dict[str, Any]) -> Record:
     kinds: dict[str, Any] = {"digests": Digests, "speed": Speed}
+    if isinstance(fields.get("speed"), dict):
+        fields = fields | {"speed": _ADDED_SPEED | fields["speed"]}
     parts = {name: of_fields(kind, fields[name], name) for name, kind in kinds.items() if fields.get(name) is not None}
-    record = of_fields(Record, fields | parts)
+    record = of_fields(Record, _ADDED | fields | parts)
     for moment in (record.started, record.ended):
         datetime.fromisoformat(moment)
     for step in record.digests.steps if record.digests else ():

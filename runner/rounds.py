@@ -14,6 +14,7 @@ from hydra.errors import HydraException
 from hydra.plugins.launcher import Launcher
 from omegaconf.errors import OmegaConfBaseException
 
+from runner.budget import Budget
 from runner.claim import Claim, claim_of
 from runner.errors import ConfigError, StudyError
 from runner.expand import Asked, assignment
@@ -51,6 +52,7 @@ def in_order(cells: list[Asked], study: str, number: int) -> list[Asked]:
 
 Key = tuple[str, int]
 Attempt = tuple[str, int, Plain, str]
+REDONE = {"none": ("interrupted",), "failed": ("interrupted", "failed", "timed_out")}
 
 
 def to_redo(study: Study, retry: str) -> set[Attempt]:
@@ -59,8 +61,14 @@ def to_redo(study: Study, retry: str) -> set[Attempt]:
     Those whose series is damaged as well. Only what was so when this invocation began: what fails now is not tried for
     ever.
     """
-    outcomes = {"none": ("interrupted",), "failed": ("interrupted", "failed", "timed_out")}[retry]
+    outcomes = REDONE[retry]
     return {attempt_of(one) for one in study.records() if one.outcome in outcomes or _damaged_series(study, one)}
+
+
+def left_to_do(records: list[Record], cells: list[Asked], rounds: int, retry: str) -> int:
+    """How many trials of so many rounds are still to be done, as far as records tell."""
+    done = {(one.cell, one.number) for one in records if one.outcome not in REDONE[retry]}
+    return sum((one.cell.id, number) not in done for one in cells for number in range(rounds))
 
 
 def _damaged_series(study: Study, record: Record) -> bool:
@@ -103,13 +111,14 @@ def _is_open(study: Study, cell: str, number: int, redo: set[Attempt], own: Cont
 
 
 def rounds_to_do(
-    study: Study, cells: list[Asked], owner: Owner, redo: set[Attempt], wide: bool
+    study: Study, cells: list[Asked], owner: Owner, redo: set[Attempt], wide: bool, budget: Budget | None = None
 ) -> Generator[list[Place], None, None]:
     """Take one round after another that nobody else has, and yield its open trials, until nothing can be taken.
 
     A round stays with its owner, so that trials that are compared have met the same device. It goes over the rounds
     again as long as there was something to do: another process may have died meanwhile. `wide`: all rounds at once.
     A trial is yielded twice at most: what a launcher lost may come back, what vanishes each time may not for ever.
+    With a budget a round after the first one begins only if it fits, and the study gets longer by one at a time.
     """
     yielded: Counter[Key] = Counter()
     worked = True
@@ -117,12 +126,15 @@ def rounds_to_do(
         worked = False
         numbers = list(range(study.asked()["rounds"]))
         for group in [numbers] if wide else [[number] for number in numbers]:
+            if budget and yielded and not budget.fits():
+                return
             with _taken(study, cells, group, owner, redo, yielded) as found:
                 places = [place for place in found if yielded[place.key] < 2]
                 if places:
                     worked = True
                     yielded.update(place.key for place in places)
                     yield places
+        worked = worked or bool(budget and budget.lengthen(study))
 
 
 def set_aside_all(study: Study, cells: list[Asked], owner: Owner, redo: set[Attempt]) -> list[Key]:

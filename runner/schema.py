@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigKeyError, MissingMandatoryValue, OmegaConfBaseException
 
+from runner.duration import seconds_of
 from runner.errors import ConfigError
+from runner.plan import Plan
 from runner.schema_groups import (
     DATASETS,
     MODELS,
@@ -41,6 +43,8 @@ class Scalars:
     timeout: float | None = field(metadata={"least": 0.001, "below": 1e9})
     retry: str = field(metadata=allowed("failed", "none"))
     exclusive: bool
+    phase: str = field(metadata=allowed("train", "infer"))
+    budget: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +61,7 @@ class Settings(Scalars):
     determinism: Determinism
     seeds: Seeds
     train: Train
+    plan: Plan
     tracking: Tracking
     trial: Place
 
@@ -67,12 +72,13 @@ GROUPS: dict[str, Any] = {
     "determinism": Determinism,
     "seeds": Seeds,
     "train": Train,
+    "plan": Plan,
     "tracking": Tracking,
     "trial": Place,
 }
 
 # Only where, when or how often: what differs in nothing else is the same cell.
-NOT_IN_CELL = ("tracking", "trial", "study", "trials", "timeout", "retry", "exclusive")
+NOT_IN_CELL = ("tracking", "trial", "plan", "study", "trials", "timeout", "retry", "exclusive", "budget")
 
 
 def load(config: DictConfig) -> Settings:
@@ -100,6 +106,8 @@ def load(config: DictConfig) -> Settings:
     if not re.fullmatch(r"auto|cpu|all|cuda(:\d+)?", settings.device):
         raise ConfigError("device", settings.device, "choose one of auto, cpu, cuda, cuda:0, cuda:1, ..., all")
     _check_pairs(settings)
+    if settings.budget is not None:
+        seconds_of(settings.budget)
     return settings
 
 

@@ -2,8 +2,8 @@
 
 import os
 import secrets
-import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from runner.cell import Cell, difference
 from runner.claim import Claim, claim_of
 from runner.errors import StudyError, unwritable
 from runner.jsonfile import read_json, write_json
-from runner.owner import Owner, place
+from runner.ownership import Owned
 from runner.record import Record
 from runner.series import Series
 from runner.trial import Trial
@@ -33,37 +33,54 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Study:
+class Study(Owned):
     """One question and the folder with everything known about it."""
-
-    folder: Path
 
     @classmethod
     def ask(cls, folder: Path, asked: dict[str, Any], cells: list[Cell], lengthen: bool = True) -> "Study":
         """Make the folder with study.json and every cell's settings, or open it if it asks the same question.
 
-        `asked` says what was asked ("rounds" above all), by which version and where. With `lengthen` more rounds than
-        there are make the study longer. Raises StudyError if the folder asks another question or cannot be written.
+        `asked` says what was asked ("rounds" above all), by which version and where. In a study that is there `plan`
+        is replaced, and with `lengthen` more rounds than there are make it longer. Raises StudyError if the folder
+        asks another question or cannot be written.
         """
         study = cls(folder)
-        try:
-            if study._foreign():
-                raise StudyError(f"study={folder}: holds other files; name a new folder, or an empty one")
+        study.asks(cells)
+        with study._of_ours():
             folder.mkdir(parents=True, exist_ok=True)
             with study.lock():
-                if study._asked.is_file():
-                    study._continue(asked["rounds"] if lengthen else 0, cells)
+                if study.asks(cells):
+                    study._continue(asked, lengthen)
                 else:
                     study._create(asked, cells)
-        except OSError as error:
-            raise StudyError(f"study={folder}: cannot be written ({error}); name a folder of yours") from error
         return study
 
+    def asks(self, cells: list[Cell]) -> bool:
+        """Whether there is a study of these cells. Raises StudyError for one of other cells, and for others' files."""
+        with self._of_ours():
+            foreign = self._foreign()
+            if not self._asked.is_file():  # looked up last: another process may make the study at this moment
+                if foreign:
+                    raise StudyError(f"study={self.folder}: holds other files; name a new folder, or an empty one")
+                return False
+        self._check_asked()
+        there = self.cells()
+        if {cell.id for cell in there} != {cell.id for cell in cells}:
+            what = difference(there, cells)
+            raise StudyError(f"study={self.folder}: asks another question: {what}; ask the same, or name a new folder")
+        return True
+
+    @contextmanager
+    def _of_ours(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise StudyError(f"study={self.folder}: cannot be written ({error}); name a folder of yours") from error
+
     def _foreign(self) -> bool:
-        """Whether the folder holds anything that no study, whole or half made, has; hidden files are passed over."""
+        """Whether the folder holds anything that no study half made has; hidden files are passed over."""
         names = {path.name for path in self.folder.iterdir()} if self.folder.is_dir() else set()
-        others = {name for name in names - _OURS if not name.startswith(".")}
-        return bool(others) and not self._asked.is_file()
+        return any(not name.startswith(".") for name in names - _OURS)
 
     def _create(self, asked: dict[str, Any], cells: list[Cell]) -> None:
         for cell in cells:
@@ -74,26 +91,42 @@ class Study:
         looks = {"looks": [asked["rounds"]]} if "rounds" in asked else {}
         write_json(self._asked, {"schema": SCHEMA, "id": name, "cells": order, **looks, **asked})
 
-    def _continue(self, rounds: int, cells: list[Cell]) -> None:
-        self._check_asked()
-        there = self.cells()
-        if {cell.id for cell in there} != {cell.id for cell in cells}:
-            what = difference(there, cells)
-            raise StudyError(f"study={self.folder}: asks another question: {what}; ask the same, or name a new folder")
+    def _continue(self, asked: dict[str, Any], lengthen: bool) -> None:
         before = self.asked()
-        if rounds > before["rounds"]:
-            looks = sorted({*before.get("looks", [before["rounds"]]), rounds})
-            write_json(self._asked, before | {"rounds": rounds, "looks": looks})
+        after = before | ({"plan": asked["plan"]} if "plan" in asked else {})
+        if lengthen:
+            after = _longer(after, asked["rounds"], self.looks)
+        if after != before:
+            write_json(self._asked, after)
+
+    def lengthen(self, rounds: int, looked: list[int]) -> None:
+        """Make the study longer if it has fewer rounds; `looked` are the numbers of rounds at which it was looked at.
+
+        Whoever adds one round after another looks at the last of them only.
+        """
+        with self.lock():
+            before = self.asked()
+            after = _longer(before, rounds, looked)
+            if after != before:
+                write_json(self._asked, after)
+
+    @property
+    def looks(self) -> list[int]:
+        """The numbers of rounds at which the study was looked at, the present one too."""
+        asked = self.asked()
+        return list(asked.get("looks", [asked["rounds"]]))
 
     def _check_asked(self) -> None:
         """Raises StudyError if study.json does not hold what a study is continued by."""
         asked = self.asked()
         looks, cells, rounds = asked.get("looks", [1]), asked.get("cells"), asked.get("rounds")
+        plan = asked.get("plan", {})
         fine = {
             "id": isinstance(asked.get("id"), str),
             "rounds": type(rounds) is int and rounds > 0,
             "cells": isinstance(cells, list) and all(isinstance(cell, str) for cell in cells),
             "looks": isinstance(looks, list) and all(type(look) is int for look in looks),
+            "plan": isinstance(plan, dict),
         }
         wrong = [name for name, usable in fine.items() if not usable]
         if wrong:
@@ -119,7 +152,7 @@ class Study:
         return self.folder / "cells" / cell
 
     def asked(self) -> dict[str, Any]:
-        """What was asked: id, cells in order, rounds, version, command, start."""
+        """What was asked: id, cells in order, rounds, plan, version, command, start."""
         return read_json(self._asked, SCHEMA)
 
     def cells(self) -> list[Cell]:
@@ -135,10 +168,6 @@ class Study:
         """The folder that whoever works on a round owns."""
         return self.folder / "rounds" / f"round-{number:03d}"
 
-    def owner_file(self, owner: str) -> Path:
-        """What is known of a process that works on the study; removed at its end."""
-        return self.folder / "owners" / f"{owner}.json"
-
     def claim(self, trial: Trial, owner: str) -> Path | None:
         """Take a trial for a process and write trial.json; None if it is taken."""
         folder = self.trial_folder(trial.cell, trial.number)
@@ -147,44 +176,6 @@ class Study:
         except OSError as error:
             raise unwritable(folder, error) from error
         return folder if taken else None
-
-    def owner_of(self, folder: Path) -> Owner | None:
-        """The living process that owns a round's or a trial's folder; None if it is nobody's or its owner is dead."""
-        claim = claim_of(folder)
-        return self._living(self.owner_file(claim.owner)) if claim else None
-
-    def owners(self) -> list[Owner]:
-        """The living processes that work on the study."""
-        found = []
-        for file in sorted((self.folder / "owners").glob("*.json")):
-            with suppress(StudyError):  # no claim may name it: then it matters to nobody
-                found.append(self._living(file))
-        return [owner for owner in found if owner]
-
-    def _living(self, file: Path) -> Owner | None:
-        """The owner with this file, None if it has left or is dead. Raises StudyError for one that cannot be read."""
-        try:
-            owner, heartbeat = Owner.read(file), file.stat().st_mtime
-        except FileNotFoundError:
-            return None
-        except StudyError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                return None
-            raise
-        if owner.is_here and owner.study not in ("", place(self.folder)):  # of the study of which this is a copy
-            return None
-        return owner if owner.alive(lambda: self._clock() - heartbeat) else None
-
-    def _clock(self) -> float:
-        """The time by the file system's clock, which is that of the heartbeats: clocks of machines differ."""
-        probe = self.folder / "owners" / f".clock-{secrets.token_hex(4)}"
-        try:
-            probe.touch()
-            return probe.stat().st_mtime
-        except OSError:
-            return 0.0  # a folder that cannot be written: nobody is taken for dead
-        finally:
-            probe.unlink(missing_ok=True)
 
     def set_aside(self, cell: str, number: int) -> None:
         """Have a trial's folder kept under another name, where it counts no more, so that the trial can be done again.
@@ -197,19 +188,6 @@ class Study:
             claim.set_aside(folder)
         elif folder.exists():  # its claim was removed, by hand or by the trial
             folder.rename(folder.with_name(f"{folder.name}.unowned-{secrets.token_hex(4)}"))
-
-    def remove_leftovers(self) -> None:
-        """Remove what dead processes left half made: claims that never came into place, and their own files."""
-        dead = {}
-        for file in (self.folder / "owners").glob("*.json"):
-            with suppress(StudyError):
-                if not self._living(file):
-                    dead[file.stem] = file
-        for aside in [*self.folder.glob("cells/*/.trial-*.*.*"), *self.folder.glob("rounds/.round-*.*.*")]:
-            if aside.name.split(".")[2] in dead:
-                shutil.rmtree(aside, ignore_errors=True)
-        for file in dead.values():
-            file.unlink(missing_ok=True)
 
     def found(self) -> Found:
         """All records; one that is damaged is named and left out, so that the others can be used."""
@@ -265,6 +243,13 @@ class Study:
     def report_markdown(self) -> Path:
         """The report for terminals and pull requests."""
         return self.folder / "report.md"
+
+
+def _longer(asked: dict[str, Any], rounds: int, looked: list[int]) -> dict[str, Any]:
+    """What is asked with so many rounds, if these are more, where it was looked at after `looked` before."""
+    if rounds <= asked["rounds"]:
+        return asked
+    return asked | {"rounds": rounds, "looks": sorted({*looked, rounds})}
 
 
 def _part(path: Path, name: str) -> Any:

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ from omegaconf import DictConfig, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from runner import __version__
+from runner.budget import Budget
 from runner.cards import working
-from runner.door import rounds_of, settle, uri_of
+from runner.door import in_turn, plan_said, rounds_of, settle, uri_of
 from runner.errors import ConfigError, Refusal, StudyError, unwritable
 from runner.expand import Asked, assignment, expand
+from runner.forecast import Forecast, forecast
 from runner.interrupt import Terminated, end_descendants, reason_of, terminable
 from runner.mirror import Mirror
 from runner.presence import leave, present
@@ -68,7 +71,12 @@ def _sweep(arguments: list[str], config: DictConfig, loader: ConfigLoader, launc
     cells, cards = settle(asked, config)
     settings = cells[0].settings
     given = any(one.settings.trials for one in asked)  # else a study that is continued has its own number
-    study = Study.ask(Path(str(config.study)), _asked(rounds_of(cells)), [one.cell for one in cells], given)
+    study = Study(Path(str(config.study)))
+    before = study.asked() if study.asks([one.cell for one in cells]) else {}
+    ahead = forecast(study, before, cells, given, len(cards)) if in_turn(config) else Forecast()
+    plan = {**asdict(settings.plan), **before.get("plan", {}), **plan_said(cells[0])}
+    rounds = 1 if settings.budget else rounds_of(cells)
+    Study.ask(study.folder, _asked(rounds, plan), [one.cell for one in cells], given and not settings.budget)
     mirror = Mirror(uri_of(settings), study, settings.tracking.experiment)
     present(study)
     broken: BaseException | None = None
@@ -76,12 +84,14 @@ def _sweep(arguments: list[str], config: DictConfig, loader: ConfigLoader, launc
         study.remove_leftovers()
         mirror.end_leftovers()
         redo = to_redo(study, settings.retry)
-        progress = Progress(study, _there(study, redo))
+        progress = Progress(study, _there(study, redo), ahead.rounds, ahead.timed)
+        if ahead.line:
+            progress.say(ahead.line)
         try:
             if cards:
                 on_cards(cards, study, cells, redo, progress)
             else:
-                in_rounds(study, cells, redo, launcher, config, progress, mirror)
+                in_rounds(study, cells, redo, launcher, config, progress, mirror, ahead.budget)
         except (KeyboardInterrupt, Refusal, StudyError, OSError) as error:
             broken = unwritable(study.folder, error) if isinstance(error, OSError) else error
             end_descendants()
@@ -98,6 +108,7 @@ def in_rounds(
     config: DictConfig,
     progress: Progress,
     mirror: Mirror,
+    budget: Budget | None,
 ) -> None:
     """Do all open trials from this process, through Hydra's launcher. Raises Refusal for settings that cannot work.
 
@@ -105,7 +116,7 @@ def in_rounds(
     when it is done. A cluster's gets all rounds at once, or each would wait in the queue anew; others get a round.
     """
     kind, started = str(config.hydra.launcher._target_).rpartition(".")[2], 0
-    with closing(rounds_to_do(study, cells, present(study), redo, wide=kind == "SlurmLauncher")) as rounds:
+    with closing(rounds_to_do(study, cells, present(study), redo, kind == "SlurmLauncher", budget)) as rounds:
         for places in rounds:
             size = 1 if kind == "BasicLauncher" else len(places)
             for batch in (places[first : first + size] for first in range(0, len(places), size)):
@@ -115,6 +126,11 @@ def in_rounds(
                 mirror.show(_records(study, batch))
             if not progress.trained:
                 _refuse(study)
+            if budget:
+                budget.round_s = len(cells) * progress.trial_s or budget.round_s
+    if budget:
+        fitted = study.asked()["rounds"]
+        progress.say(f"{fitted} round{'' if fitted == 1 else 's'} fitted into budget={budget.given}")
 
 
 @contextmanager
@@ -201,9 +217,10 @@ def _closed(study: Study, progress: Progress, mirror: Mirror, broken: BaseExcept
     return 0 if good and not broken else FAILED
 
 
-def _asked(rounds: int) -> dict[str, Any]:
+def _asked(rounds: int, plan: dict[str, Any]) -> dict[str, Any]:
     return {
         "rounds": rounds,
+        "plan": plan,
         "version": __version__,
         "command": ["python", "-m", "runner", *sys.argv[1:]],
         "folder": os.getcwd(),

@@ -9,6 +9,8 @@ from runner.schema import Settings
 # that the host needs to launch it, and the steps must be many beside the first ones.
 CPU: dict[str, int] = {"trials": 5, "steps": 44, "batch_size": 32, "size": 8}
 GPU: dict[str, int] = {"trials": 10, "steps": 120, "batch_size": 256, "size": 32}
+# Fewer trials cannot tell one variance from another; and what a budget of time goes to.
+MANY_ROUNDS = 20
 
 
 def device_of(asked: str, gpu: bool) -> str:
@@ -16,8 +18,17 @@ def device_of(asked: str, gpu: bool) -> str:
     return asked if asked not in ("auto", "all") else "cuda" if gpu else "cpu"
 
 
-def settled(settings: Settings, device: str, cores: int) -> Settings:
-    """The settings with every open value decided for this device."""
+def many_rounds(asked: list[Settings]) -> bool:
+    """Whether a study that gives no number of rounds takes many: it has a budget, or is about the seeds' noise.
+
+    It is about the seeds' noise if some of its cells vary seeds and others none.
+    """
+    varied = {bool(settings.seeds.vary) for settings in asked}
+    return len(varied) == 2 or any(settings.budget for settings in asked)
+
+
+def settled(settings: Settings, device: str, cores: int, rounds: int | None = None) -> Settings:
+    """The settings with every open value decided for this device; `rounds` where the question says how many."""
     chosen = CPU if device == "cpu" else GPU
     train: dict[str, Any] = {"batch_size": settings.train.batch_size or chosen["batch_size"]}
     if settings.train.steps is None and settings.train.epochs is None:
@@ -31,5 +42,5 @@ def settled(settings: Settings, device: str, cores: int) -> Settings:
         dataset=dataset,
         train=replace(settings.train, **train),
         threads=settings.threads or cores,
-        trials=settings.trials or chosen["trials"],
+        trials=settings.trials or rounds or chosen["trials"],
     )

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from runner.analysis.environment import Environment
+from runner.analysis.sample import Sample, baselines
 from runner.cell import Cell
 from runner.mode import MODES, mode_name
 from runner.record import Digests, Outcome, Record, Speed
@@ -130,6 +132,20 @@ def _digests(number: int, plant: Plant) -> Digests:
         predictions=digest("predictions", number if plant.evaluation else None),
         steps={str(step): after(step, plant.weights_step, "weights") for step in (1, 2, 4, 8, 16)},
     )
+
+
+def make_sample(
+    mode: str, step_ms: Sequence[Any], environment: dict[str, Any] = GPU, first_ms: float = 500.0, **speed: Any
+) -> Sample:
+    """A sample of one trial for each of these step times; keyword arguments replace figures of the speed."""
+    cell, records = make_cell(mode), []
+    for number, value in enumerate(step_ms):
+        record = make_record(cell, number, environment=environment)
+        assert record.speed is not None
+        figures = {"step_ms": value, "enqueue_ms": value and 0.3 * value, "first_step_ms": first_ms} | speed
+        times = replace(record.speed, **figures)
+        records.append(replace(record, speed=times))
+    return Sample(cell, mode, Environment.of(records[0]), records, baselines([cell])[cell.id])
 
 
 def make_series(number: int = 0, plant: Plant | None = None, **changes: Any) -> Series:

@@ -1,11 +1,15 @@
-"""Models with a planted fault on a CUDA device."""
+"""Models with a planted fault on a CUDA device, and measurements that know nothing of ours."""
 
+import json
+import sys
 import time
 from pathlib import Path
 
 import torch
 from planted import Plain
-from torch import Tensor
+from torch import Tensor, nn
+
+from runner.models.resnet import resnet
 
 
 class TooLarge(Plain):
@@ -59,3 +63,51 @@ class NotesSpan(Plain):
             with open(self.path, "a", encoding="utf-8") as file:
                 file.write(f"{time.monotonic()}\n")
         return super().forward(inputs)
+
+
+class Stopwatch(nn.Module):
+    """A ResNet-18 with two CUDA events of its own: at the forward passes of steps 21 and 121, so around 100 steps.
+
+    The milliseconds of one of them go to the file `path` once training is over.
+    """
+
+    def __init__(self, path: str):
+        super().__init__()
+        self.net = resnet(depth=18, cifar_stem=True, channels=3, classes=10)
+        self.path, self.seen = path, 0
+        self.events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(B, 3, H, W) -> (B, 10)."""
+        self.seen += self.training
+        if self.training and self.seen in (21, 121):
+            self.events[self.seen == 121].record()
+        if not self.training and self.seen > 121:
+            begin, end = self.events
+            end.synchronize()
+            Path(self.path).write_text(str(begin.elapsed_time(end) / 100))
+        return self.net(inputs)  # type: ignore[no-any-return]
+
+
+def convolution_times(*benchmark: bool) -> list[list[float]]:
+    """Milliseconds of 20 steps of one convolution in IEEE fp32 under each of these flags in turn, in this process."""
+    torch.backends.cudnn.allow_tf32 = False
+    inputs = torch.randn(64, 256, 64, 64, device="cuda", requires_grad=True)
+    layer = nn.Conv2d(256, 256, 3, padding=1).cuda()
+    gradient = torch.randn_like(inputs)
+    spans = []
+    for flag in benchmark:
+        torch.backends.cudnn.benchmark = flag
+        for _ in range(20):
+            span = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+            span[0].record()
+            layer(inputs).backward(gradient)
+            span[1].record()
+            spans.append(span)
+    torch.cuda.synchronize()
+    times = [begin.elapsed_time(end) for begin, end in spans]
+    return [times[start : start + 20] for start in range(0, len(times), 20)]
+
+
+if __name__ == "__main__":
+    print(json.dumps(convolution_times(*(word == "True" for word in sys.argv[1:]))))

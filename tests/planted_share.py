@@ -24,6 +24,37 @@ class Slow(Plain):
         return super().forward(inputs)
 
 
+class SlowLater(Plain):
+    """Takes its time once, in the step after the last one that a pilot does."""
+
+    def __init__(self, seconds: float):
+        super().__init__()
+        self.seconds, self.seen = seconds, 0
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """As Plain, in the eleventh step later."""
+        self.seen += self.training
+        if self.training and self.seen == 11:
+            time.sleep(self.seconds)
+        return super().forward(inputs)
+
+
+class Hangs(Plain):
+    """Writes the number of its process to a file and stays in its third step."""
+
+    def __init__(self, path: str):
+        super().__init__()
+        self.path, self.seen = Path(path), 0
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """As Plain until the third step."""
+        self.seen += self.training
+        if self.seen == 3:
+            self.path.write_text(str(os.getpid()))
+            time.sleep(600)
+        return super().forward(inputs)
+
+
 class FailsWhile(Plain):
     """Fails in its third step in the benchmark mode while there is a file."""
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from runner.worker.clock import LEAST_STEADY_STEPS, Clock, StepTimes
+from runner.worker.clock import LEAST_STEADY_STEPS, Clock, StepTimes, read_bytes
 
 
 class FakeDevice:
@@ -169,6 +171,135 @@ def test_too_few_steady_steps_give_no_figure_and_just_enough_do(shapes: int) -> 
 def test_a_single_slow_step_does_not_move_the_steady_figure() -> None:
     values = list(chain([900.0], repeat(10.0, 20), [10_000.0]))
     assert times(values, [0] * len(values)).speed(1, **SECONDS).step_ms == 10.0
+
+
+@given(st.permutations(range(1, 101)))
+def test_the_99th_percentile_of_1_to_100_lies_just_above_99_in_whatever_order(steady: list[int]) -> None:
+    found = times([10_000.0, *map(float, steady)], [0] * 101).speed(1, **SECONDS)
+    assert found.p99_ms == pytest.approx(99.01)  # between the 99th and the 100th value, a hundredth of the way
+
+
+def test_fewer_than_100_steady_steps_give_no_99th_percentile() -> None:
+    assert times([5.0] * 100, [0] * 100).speed(1, **SECONDS).p99_ms is None
+    assert times([5.0] * 101, [0] * 101).speed(1, **SECONDS).p99_ms == 5.0
+    assert times([5.0] * 101, [0] * 100 + [1]).speed(1, **SECONDS).p99_ms is None
+
+
+def test_all_steps_together_take_the_sum_of_their_times_with_the_first_ones() -> None:
+    assert times([1500.0, 20.0, 400.0, 80.0], [0, 0, 1, 1]).speed(1, **SECONDS).steps_s == 2.0
+
+
+def test_what_is_measured_elsewhere_counts_first() -> None:
+    found = times([5.0] * 9, [0] * 9).speed(32, **SECONDS, samples_per_s=1.5)
+    assert (found.step_ms, found.samples_per_s) == (5.0, 1.5)
+
+
+def test_the_disk_is_read_right_before_and_right_after_the_first_step(device: FakeDevice) -> None:
+    counts = iter([1000, 4096])
+
+    def disk() -> int:
+        device.log.append("disk")
+        return next(counts)
+
+    clock = Clock(device.event, device.now, disk=disk)
+    train(clock, device, [(1, 1, 1)] * 3)
+    assert device.log[:6] == ["disk", "record 0", "span begins", "span ends", "record 1", "disk"]
+    assert device.log.count("disk") == 2
+    assert clock.read().speed(1, **SECONDS).first_step_read_bytes == 3096
+
+
+@pytest.mark.parametrize("counts", [(None, None), (None, 7), (7, None)])
+def test_a_disk_that_nobody_counts_gives_no_figure(counts: tuple[int | None, int | None], device: FakeDevice) -> None:
+    clock = Clock(None, device.now, disk=iter(counts).__next__)
+    train(clock, device, [(1, 1, 1)] * 3)
+    assert clock.read().first_step_read_bytes is None
+
+
+def test_the_process_counts_what_it_reads_from_the_disk_or_nobody_does() -> None:
+    found = read_bytes()
+    assert found is None or 0 <= found <= read_bytes()  # type: ignore[operator]
+
+
+class Meter:
+    """A count of joules that follows the device: 2 of them for each millisecond of its work."""
+
+    def __init__(self, device: FakeDevice):
+        self.device = device
+
+    def __call__(self) -> float:
+        self.device.log.append("joules")
+        return 1e6 + 2 * self.device.device_ms
+
+
+def test_energy_is_that_of_the_steps_after_the_first(device: FakeDevice) -> None:
+    clock = Clock(device.event, device.now, energy_j=Meter(device))
+    train(clock, device, [(1, 500, 30)] * 4)
+    found = clock.read().speed(8, **SECONDS).energy_j_per_sample
+    # After the first step: 11 ms between steps, three steps of 30 ms, each with 11 ms after it, the last not yet over.
+    assert found == pytest.approx(2 * (3 * 30 + 3 * 11) / (3 * 8))
+
+
+def test_energy_is_read_when_the_device_is_idle_and_outside_of_the_spans(device: FakeDevice) -> None:
+    clock = Clock(device.event, device.now, energy_j=Meter(device))
+    train(clock, device, [(1, 500, 30)] * 3)
+    clock.stop()
+    reads = [index for index, word in enumerate(device.log) if word == "joules"]
+    assert [device.log[index - 1] for index in reads] == ["wait for 1", "wait for 5"]
+    assert device.log[reads[0] + 1] == "record 2"
+    clock.read()
+    assert device.log.count("joules") == 2
+
+
+@pytest.mark.parametrize(("seconds", "known"), [(0.99, False), (1.01, True)])
+def test_energy_over_less_than_a_second_is_no_figure(seconds: float, known: bool, device: FakeDevice) -> None:
+    clock = Clock(device.event, device.now, energy_j=Meter(device))
+    for took in (3.0, seconds):
+        with clock.step((8, 1)):
+            device.host_s += took
+    assert (clock.read().rest_energy_j is not None) == known
+
+
+def test_without_a_meter_nothing_more_is_waited_for(clock: Clock, device: FakeDevice) -> None:
+    train(clock, device, [(1, 500, 30)] * 3)
+    assert "wait for 1" not in device.log
+    assert clock.read().rest_energy_j is None
+
+
+def test_a_meter_that_stops_counting_gives_no_figure(device: FakeDevice) -> None:
+    clock = Clock(device.event, device.now, energy_j=iter([5.0, None]).__next__)
+    train(clock, device, [(1, 600, 30)] * 4)
+    assert clock.read().speed(1, **SECONDS).energy_j_per_sample is None
+
+
+class Compiling:
+    """Notes when it is entered and left."""
+
+    def __init__(self, device: FakeDevice):
+        self.device, self.seconds = device, 1.5
+
+    def __enter__(self) -> None:
+        self.device.log.append("listen")
+
+    def __exit__(self, *_: object) -> None:
+        self.device.log.append("deaf")
+
+
+def test_compiling_is_listened_to_around_each_span_and_not_between(device: FakeDevice) -> None:
+    clock: Any = Clock(device.event, device.now, compiling=Compiling(device))  # type: ignore[arg-type]
+    train(clock, device, [(1, 1, 1)] * 2)
+    expected = []
+    for begin, end in ((0, 1), (2, 3)):
+        expected += ["listen", f"record {begin}", "span begins", "span ends", f"record {end}", "deaf"]
+    assert [word for word in device.log if not word.startswith("wait")] == expected
+    assert clock.read().speed(1, **SECONDS).compile_s == 1.5
+
+
+@pytest.mark.parametrize(("events", "seconds"), [(True, 0.030 * 3 + 0.011 * 2), (False, 0.004 * 3 + 12.001 * 2)])
+def test_the_rest_lasts_from_the_second_start_to_the_last_end(events: bool, seconds: float, device: FakeDevice) -> None:
+    clock = Clock(device.event if events else None, device.now)
+    # 12.001 s of the host and 0.011 s of the device lie between two steps.
+    train(clock, device, [(1, 40, 50), *[(1, 4, 30)] * 3])
+    assert clock.rest_s() == pytest.approx(seconds)
 
 
 def test_real_time_passes(device: FakeDevice) -> None:

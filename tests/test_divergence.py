@@ -38,6 +38,13 @@ def test_planted_differences_are_found(plant, verdict, first, sentence):
     assert sentence in found.sentence
 
 
+def test_answers_are_compared_by_their_outputs():
+    records = [make_record(make_cell(), number, Plant(weights_step=3)) for number in range(3)]
+    assert "outputs equal after step 2, differ after step 4" in divergence(records, [], "infer").sentence
+    equal = [make_record(make_cell(), number, Plant()) for number in range(3)]
+    assert "same outputs" in divergence(equal, [], "infer").sentence
+
+
 def test_unique_weights_count():
     assert planted(Plant(weights_step=3), n=4).unique_weights == 4
     assert planted(n=4).unique_weights == 1

@@ -47,6 +47,11 @@ REFUSED = [
     (["device=mps"], ["device", "mps", "auto, cpu, cuda"]),
     (["tracking=server", "tracking.uri=null"], ["tracking.uri", "HOST"]),
     (["device=abacus"], ["device", "abacus", "cuda"]),
+    (["budget=10"], ["budget=10", "90s, 10min, 2h"]),
+    (["budget=10min,2h"], ["budget=10min,2h", "study as a whole"]),
+    (["plan.steps=100,200"], ["plan.steps=100,200", "study as a whole"]),
+    (["plan.margin=0.01,0.02", "cudnn=glob(*)"], ["plan.margin=0.01,0.02", "study as a whole"]),
+    (["plan.runs=0"], ["plan.runs", "at least 1"]),
 ]
 
 
@@ -94,6 +99,19 @@ def test_what_only_a_child_knows_ends_the_first_round(arguments: list[str], word
     for word in words:
         assert word in done.stderr
     assert len(Study.open(tmp_path / "s").records()) == 2
+
+
+def test_seeds_noise_takes_20_rounds_and_a_plan_stays_but_for_what_is_said(tmp_path: Path) -> None:
+    default = {"steps": 10_000, "runs": 1, "price_per_hour": None, "margin": 0.02}
+    said = [[], ["plan.steps=7", "plan.price_per_hour=2"], ["plan.margin=0.05"], []]
+    plans = []
+    for words in said:
+        done = call("runner", "seeds=fixed,all", "device=cuda:7", "study=s", "tracking=off", *words, folder=tmp_path)
+        assert done.returncode == 2 and "no estimate of the time: device=cuda:7" in done.stdout, done.stdout
+        plans.append(Study.open(tmp_path / "s").asked()["plan"])
+    second = default | {"steps": 7, "price_per_hour": 2.0}
+    assert plans == [default, second, second | {"margin": 0.05}, second | {"margin": 0.05}]
+    assert Study.open(tmp_path / "s").asked()["rounds"] == 20
 
 
 def test_a_cell_that_cannot_work_does_not_stop_the_others_and_leaves_no_run_running(tmp_path: Path) -> None:

@@ -127,3 +127,40 @@ def test_a_model_that_draws_from_numpy_and_random_finds_its_own_numbers_after_an
     np.random.seed(1)
     evaluate(Draws(), [scored([0, 1], [0, 1])], "image", 3, CPU, None)
     assert (random.random(), np.random.rand()) == expected
+
+
+def test_the_rate_leaves_out_the_first_batch_of_each_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(Scores):
+        """A new shape takes 100 s, as if it were tuned or compiled, any other batch 2 s."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.seen: set[int] = set()
+
+        def forward(self, inputs: Tensor) -> Tensor:
+            nonlocal now
+            now += 2.0 if len(inputs) in self.seen else 100.0
+            self.seen.add(len(inputs))
+            return inputs
+
+    now = 0.0
+    monkeypatch.setattr("runner.worker.evaluate.time.perf_counter", lambda: now)
+    four, two, one = scored([0, 1, 2, 0], [0] * 4), scored([0, 1], [0] * 2), scored([0], [0])
+    found = evaluated(Slow(), four, four, two, four, two, two, one)
+    assert found.samples_per_s == (4 + 4 + 2 + 2) / (4 * 2.0)
+    assert found.evaluate_s == 3 * 100.0 + 4 * 2.0
+    assert evaluated(Slow(), four, two, one).samples_per_s is None
+
+
+def test_predictions_outlive_the_outputs_they_came_from() -> None:
+    class Reuses(nn.Module):
+        """Answers every batch in the same memory, as a CUDA graph does."""
+
+        outputs = torch.zeros(1, 3)
+
+        def forward(self, inputs: Tensor) -> Tensor:
+            return self.outputs.copy_(inputs)
+
+    values = [torch.tensor([[1.0, 2.0, 3.0]]), torch.tensor([[4.0, 5.0, 6.0]])]
+    found = evaluated(Reuses(), *((one, one) for one in values), view="forecast")
+    assert found.predictions.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]

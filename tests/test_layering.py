@@ -14,8 +14,21 @@ from omegaconf import OmegaConf
 
 ROOT = Path(__file__).resolve().parents[1]
 
-NAMES = ("errors", "jsonfile", "mode", "cell", "seeds", "trial", "record", "series", "owner", "claim", "study")
-NOUNS = {f"runner.{name}" for name in NAMES}
+NAMES = (
+    "errors",
+    "duration",
+    "jsonfile",
+    "mode",
+    "cell",
+    "seeds",
+    "trial",
+    "plan",
+    "record",
+    "series",
+    "owner",
+    "claim",
+)
+NOUNS = {f"runner.{name}" for name in (*NAMES, "ownership", "study")}
 PURE = {"runner.analysis", "runner.report"}
 EFFECTS = {
     "runner.cards",

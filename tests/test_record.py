@@ -24,6 +24,22 @@ def test_only_a_finished_trial_is_complete(outcome: Outcome) -> None:
     assert make_record(make_cell(), plant=Plant(outcomes={0: outcome})).complete is (outcome == "finished")
 
 
+def test_a_record_of_the_first_version_lacks_the_later_figures_alone(tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    make_record(make_cell()).write(path)
+    later = ("p99_ms", "steps_s", "compile_s", "first_step_read_bytes", "energy_j_per_sample")
+    fields = json.loads(path.read_text())
+    del fields["covariates"]
+    for name in later:
+        del fields["speed"][name]
+    path.write_text(json.dumps(fields))
+    record = Record.read(path)
+    assert record.covariates == {}
+    assert record.speed
+    assert [getattr(record.speed, name) for name in later] == [None] * 5
+    assert record.speed.steps == fields["speed"]["steps"]
+
+
 def test_a_figure_that_is_no_number_comes_back_as_none(tmp_path: Path) -> None:
     make_record(make_cell(), metrics={"loss": float("nan")}).write(tmp_path / "record.json")
     assert Record.read(tmp_path / "record.json").metrics == {"loss": None}

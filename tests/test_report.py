@@ -1,7 +1,6 @@
 """The report: its words, its files byte for byte, its command."""
 
 import csv
-import importlib.util
 import os
 import re
 import subprocess
@@ -14,15 +13,18 @@ from factory import CPU, GPU, Plant, four_modes, make_cell, make_study
 from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt  # comes with rich
+from summaries import make_summary
 
+from runner.analysis.words import percent
 from runner.jsonfile import read_json
 from runner.report import terminal, write_report
 from runner.report.answer import answers
 from runner.report.markdown import bullets, escaped, markdown, table
-from runner.report.number import NONE, memory, number, number_and_sd, percent
+from runner.report.number import NONE, memory, number, number_and_sd
+from runner.report.sheet import sheet
 from runner.report.terminal import show
 from runner.report.text import one_line
-from runner.study import Study, record_file
+from runner.study import record_file
 
 ROOT = Path(__file__).parent.parent
 
@@ -37,8 +39,9 @@ def report_of(study):
 
 
 def table_of(text, column):
-    """One column of a report's table."""
-    lines = [line.split(" | ") for line in text.splitlines() if line.startswith("|")]
+    """One column of a report's first table."""
+    first = next(part for part in text.split("\n\n") if part.startswith("|"))
+    lines = [line.split(" | ") for line in first.splitlines()]
     index = lines[0].index(column)
     return [line[index] for line in lines[2:]]
 
@@ -67,7 +70,7 @@ def test_numbers_follow_their_precision():
 def test_report_of_the_usual_study(tmp_path):
     text = report_of(four_modes(tmp_path / "study"))
     assert text.startswith("# resnet on digits, precision fp32, NVIDIA H200\n")
-    assert "- fastest: benchmark (F,T) (least step time" in text
+    assert "- fastest: benchmark (F,T) (least time" in text
     assert "| 1, the baseline |" in text
     assert "20 % faster" in text
     assert "| 5 of 5 | weights differ, 5 different of 5 |" in text
@@ -96,6 +99,21 @@ def test_csv_has_a_row_a_cell(tmp_path):
     assert [row["label"] for row in rows][:2] == ["default (F,F)", "benchmark (F,T)"]
     interval = read_json(study.summary_json, 1)["cells"][1]["speed"]["ratio_to_baseline"]["ci95"]
     assert [float(rows[1][f"speed.ratio_to_baseline.ci95.{end}"]) for end in ("low", "high")] == interval
+
+
+def test_csv_has_lists_in_one_field():
+    plans = [{"step_ms": 12.1, "trials": 6, "ratio": 0.85}, {"step_ms": 14.5, "trials": 4, "ratio": None}]
+    summary = make_summary(("benchmark", {"plans": plans, "left_out": [{"trial": 3, "why": "heat"}]}))
+    (row,) = csv.DictReader(sheet(summary).splitlines())
+    assert row["speed.plans"] == "step_ms=12.1 trials=6 ratio=0.85; step_ms=14.5 trials=4 ratio=None"
+    assert row["speed.left_out"] == "trial=3 why=heat"
+
+
+def test_a_new_study_is_named_where_this_one_has_no_look_left():
+    summary = make_summary(("default", {}), ("benchmark", {}))
+    ratio = {"verdict": "undecided", "rounds": [24, 90], "new_study": True}
+    summary["cells"][1]["speed"]["ratio_to_baseline"] = summary["cells"][1]["speed"]["ratio_to_baseline"] | ratio
+    assert "undecided: 24 to 90 rounds of a new study would settle it" in table(summary)
 
 
 def test_loss_only_and_metric_only_are_told_in_words(tmp_path):
@@ -225,7 +243,15 @@ def test_nothing_that_a_user_names_becomes_markup(tmp_path):
     summary = write_report(study)
     text = study.report_markdown.read_text()
     sections = dict(part.partition("\n\n")[::2] for part in text.split("## ")[1:])
-    for title in ("Notes", "Repeatability", "Trials that did not finish", "Records set aside", "Environment"):
+    titles = (
+        "More figures",
+        "Notes",
+        "Repeatability",
+        "Trials that did not finish",
+        "Records set aside",
+        "Environment",
+    )
+    for title in titles:
         assert "&lt;script&gt;" in sections.pop(title), title
     assert sections == {}
     note = f"{bullets(answers(summary))}\n\n{table(summary)}\n"
@@ -234,8 +260,9 @@ def test_nothing_that_a_user_names_becomes_markup(tmp_path):
         assert kinds == {"text", "softbreak"} - ({"softbreak"} if page is note else set())
         assert not {"html_block", "fence", "code_block", "hr"} & set(blocks)
         assert not any("\x1b" in word for word in words)
-        assert blocks.count("table_open") == 1 and blocks.count("tr_open") == 3
-        assert blocks.count("heading_open") == (0 if page is note else 6)
+        tables = 1 if page is note else 2
+        assert blocks.count("table_open") == tables and blocks.count("tr_open") == 3 * tables
+        assert blocks.count("heading_open") == (0 if page is note else 7)
         assert len(words) > 10 and any(
             "<script>alert(1)</script> ![x](javascript:a) `b` | ~~c~~" in word for word in words
         )
@@ -298,6 +325,8 @@ def test_no_mean_over_a_hole_stays(tmp_path):
 
 def test_a_figure_that_is_no_number_is_none():
     assert [number(value) for value in (float("nan"), float("inf"))] == [NONE, NONE]
+    assert number_and_sd(1e200, float("inf"), None) == number(1e200)  # a damaged record's value
+    assert number_and_sd(float("nan"), 1.0, (0.0, 1.0)) == NONE
 
 
 ASCII = [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}, {"LC_ALL": "C"}]
@@ -368,35 +397,3 @@ def test_command_rebuilds_and_prints_the_table(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "benchmark (F,T)" in done.stdout
     assert study.report_markdown.is_file()
-
-
-@pytest.fixture
-def publishing():
-    spec = importlib.util.spec_from_file_location("publish_results", ROOT / "scripts" / "publish_results.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_published_pages_nest_their_headings_and_name_no_machine(tmp_path, publishing):
-    study = make_study(tmp_path / "one", [(make_cell(), Plant())])
-    asked = {"rounds": 0, "command": ["python", "-m", "runner", "trials=5", "study=/home/me"], "started": "today"}
-    empty = Study.ask(tmp_path / "two", asked, [make_cell()])
-    (tmp_path / "README.md").write_text("a\n<!-- results: begin -->\nold\n<!-- results: end -->\nz\n")
-    summary = publishing.published(write_report(study))
-    publishing.publish("page", [("A title", empty, summary)], tmp_path)
-    page = (tmp_path / "docs" / "results" / "page.md").read_text()
-    heads = [line for line in page.splitlines() if line.startswith("#")]
-    assert heads[:3] == [
-        "# Measured: the four modes",
-        "## A title",
-        "### resnet on digits, precision fp32, NVIDIA H200",
-    ]
-    assert heads[3:] == ["#### Repeatability", "#### Environment"]
-    assert "    python -m runner trials=5\n" in page
-    for text in (page, (tmp_path / "docs" / "results" / "page" / "two.json").read_text()):
-        assert "NVIDIA H200" in text
-        assert "node1" not in text and "GPU-1" not in text
-    readme = (tmp_path / "README.md").read_text().splitlines()
-    assert readme[2].startswith("| mode | step ms |")
-    assert (readme[0], readme[-1], "old" in readme) == ("a", "z", False)

@@ -14,6 +14,7 @@ from runner.record import Speed
 from runner.worker.clock import StepTimes
 from runner.worker.digest import digest, lanes
 from runner.worker.evaluate import Evaluated
+from runner.worker.infer import Answered
 from runner.worker.result import Result, peak_memory, result_of
 from runner.worker.train import Trained, weights
 
@@ -62,6 +63,36 @@ def test_a_loss_that_is_not_finite_is_a_divergence_at_its_first_step(value: floa
 def test_a_weight_that_is_not_finite_is_a_divergence() -> None:
     found = result(weight=float("inf"))
     assert (found.outcome, found.reason) == ("diverged", "a weight is not finite after the last step")
+
+
+def result_of_answers(losses: list[float], finite: list[bool]) -> Result:
+    """The result of as many batches answered by a model whose weights no longer matter."""
+    steps, model = len(losses), nn.Linear(2, 1)
+    torch.nn.init.constant_(model.weight, float("inf"))
+    answered = Answered(
+        losses=[torch.tensor(loss) for loss in losses],
+        data=[lanes([torch.tensor([step])]) for step in range(steps)],
+        outputs=[lanes([torch.tensor([step])]) for step in range(steps)],
+        finite=[torch.tensor(one) for one in finite],
+        evaluations={steps: evaluated(0.3, [2, 1, 0])},
+    )
+    milliseconds = np.full(steps, 4.0)
+    times = StepTimes(milliseconds, milliseconds, milliseconds, np.zeros(steps, dtype=np.int64))
+    return result_of(model, answered, times, "initial", 32, {}, build_s=1.0, train_s=2.0, samples_per_s=77.0)
+
+
+def test_answers_with_finite_numbers_are_finished_whatever_the_weights_are() -> None:
+    found = result_of_answers([1.0] * 9, [True] * 9)
+    assert (found.outcome, found.reason) == ("finished", None)
+    assert (found.figures["speed"].step_ms, found.figures["speed"].samples_per_s) == (4.0, 77.0)
+    assert list(found.figures["digests"].steps) == ["1", "2", "4", "8"]
+
+
+def test_answers_that_are_not_finite_are_a_divergence() -> None:
+    of_loss = result_of_answers([1.0, float("nan"), 1.0], [True, True, False])
+    assert (of_loss.outcome, of_loss.reason) == ("diverged", "the loss is nan at step 2")
+    of_output = result_of_answers([1.0, 1.0, 1.0], [True, False, False])
+    assert (of_output.outcome, of_output.reason) == ("diverged", "an output is not finite in batch 2")
 
 
 def digests(**changes: Any) -> dict[str, Any]:

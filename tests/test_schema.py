@@ -64,11 +64,12 @@ def test_the_four_modes_are_named_after_their_pairs() -> None:
 
 
 PUBLIC = """
-cudnn.benchmark cudnn.benchmark_limit cudnn.deterministic cudnn.enabled
+budget cudnn.benchmark cudnn.benchmark_limit cudnn.deterministic cudnn.enabled
 dataset.name dataset.resident dataset.size dataset.view dataset.workers
 determinism.algorithms determinism.fill_memory determinism.warn_only determinism.workspace
 device exclusive isolation
 model.cifar_stem model.depth model.name
+phase plan.margin plan.price_per_hour plan.runs plan.steps
 precision.name
 seeds.base seeds.vary
 retry study threads timeout
@@ -133,6 +134,7 @@ def test_a_value_out_of_bounds_is_refused_with_its_key(family: str, key: str, va
         ("determinism.workspace", ":8:8", ":4096:8, :16:8"),
         ("train.nonsense", 1, "batch_size"),
         ("nonsense", 1, "trials"),
+        ("budget", "10", "90s, 10min, 2h"),
         ("device", "cuda:", "cuda:0"),
         ("device", "cuda:-1", "cuda:0"),
     ],
@@ -215,7 +217,7 @@ def test_steps_and_epochs_exclude_each_other() -> None:
 
 
 ELSEWHERE = ["tracking=off", "trial.number=3", "trial.position=2", "study=there", "trials=9", "timeout=60"]
-ELSEWHERE += ["retry=none", "exclusive=false"]
+ELSEWHERE += ["retry=none", "exclusive=false", "plan.steps=500", "budget=10min"]
 
 
 @pytest.mark.parametrize("word", ELSEWHERE)
@@ -234,7 +236,7 @@ def test_those_are_all_keys_that_a_cell_leaves_out() -> None:
     "word",
     [
         *("cudnn=benchmark", "model.depth=18", "dataset.size=16", "precision=bf16", "determinism=full", "seeds=all"),
-        *("train.steps=7", "isolation=spawn", "threads=3", "device=cpu"),
+        *("train.steps=7", "isolation=spawn", "threads=3", "device=cpu", "phase=infer"),
     ],
 )
 def test_what_changes_the_outcome_makes_another_cell(word: str) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -103,3 +104,61 @@ def test_no_flipped_bit_passes_for_another_series_or_ends_in_another_error(tmp_p
         except StudyError:
             continue
         assert all(np.array_equal(getattr(read, field.name), getattr(written, field.name)) for field in fields(Series))
+
+
+def without_checksum(path: Path, **changes: Any) -> Path:
+    """A series as it was written before there were checksums."""
+    series = make_series(**changes)
+    np.savez_compressed(path, **{field.name: getattr(series, field.name) for field in fields(Series)})
+    return path
+
+
+def test_a_series_without_a_checksum_is_read_all_the_same_and_its_damage_noticed(tmp_path: Path) -> None:
+    path = without_checksum(tmp_path / "series.npz")
+    assert np.array_equal(Series.read(path).loss, make_series().loss)
+    content = bytearray(path.read_bytes())
+    content[100] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(StudyError, match=str(path)):
+        Series.read(path)
+
+
+def test_other_programs_read_it_with_numpy(tmp_path: Path) -> None:
+    written = make_series()
+    written.write(tmp_path / "series.npz")
+    with np.load(tmp_path / "series.npz") as archive:
+        assert set(archive) == {field.name for field in fields(Series)}
+        assert all(np.array_equal(archive[name], getattr(written, name)) for name in archive)
+
+
+def test_equal_series_are_equal_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        make_series().write(tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def test_what_compresses_is_compressed_and_what_does_not_is_not(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    sketch, predictions = rng.normal(size=4096).astype(np.float32), np.zeros(65536, dtype=np.int32)
+    make_series(sketch=sketch, predictions=predictions).write(tmp_path / "series.npz")
+    with ZipFile(tmp_path / "series.npz") as archive:
+        packed = {info.filename: info.compress_size / info.file_size for info in archive.infolist()}
+    assert packed["sketch.npy"] == 1 and packed["predictions.npy"] < 0.01
+
+
+def test_every_flipped_bit_and_every_cut_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "series.npz"
+    make_series().write(path)
+    content = path.read_bytes()
+    flipped = [content[:at] + bytes([content[at] ^ 0x10]) + content[at + 1 :] for at in range(0, len(content), 7)]
+    cut = [content[:size] for size in range(0, len(content), 97)]
+    for damaged in [*flipped, *cut]:
+        path.write_bytes(damaged)
+        with pytest.raises(StudyError, match=str(path)):
+            Series.read(path)
+
+
+def test_arrays_of_other_lengths_are_not_taken_for_those_read_before(tmp_path: Path) -> None:
+    for size in (1, 5, 3):
+        make_series(predictions=np.arange(size)).write(tmp_path / "series.npz")
+        assert Series.read(tmp_path / "series.npz").predictions.tolist() == list(range(size))

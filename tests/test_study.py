@@ -54,6 +54,29 @@ def test_the_same_question_continues_the_study_and_more_rounds_make_it_longer(st
     assert study.asked() == before | {"rounds": 10, "looks": [3, 10]}
 
 
+def test_another_plan_replaces_the_one_that_was_and_changes_nothing_else(study: Study) -> None:
+    before, cells = study.asked(), study.cells()
+    for steps in (500, 700):
+        Study.ask(study.folder, {"rounds": 9, "plan": {"steps": steps}}, cells, lengthen=False)
+        assert study.asked() == before | {"plan": {"steps": steps}}
+    Study.ask(study.folder, {"rounds": 3}, cells)
+    assert study.asked()["plan"] == {"steps": 700}
+
+
+def test_whether_a_study_is_there_is_told_without_making_one(study: Study, tmp_path: Path) -> None:
+    assert study.asks(list(reversed(study.cells())))
+    with pytest.raises(StudyError, match="asks another question"):
+        study.asks(study.cells()[:1])
+    assert not Study(tmp_path / "none").asks(study.cells())
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_study_that_grows_has_its_last_length_for_its_look(study: Study) -> None:
+    for rounds in (4, 5, 2):
+        study.lengthen(rounds, [3])
+    assert (study.asked()["rounds"], study.looks) == (5, [3, 5])
+
+
 def test_many_processes_that_ask_at_once_make_one_study(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(Study.ask, tmp_path / "study", ASKED, [make_cell()]) for _ in range(8)]
@@ -270,7 +293,8 @@ def test_a_damaged_owner_that_no_claim_names_matters_to_nobody(content: str, stu
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("looks", "abc"), ("looks", [2, None]), ("cells", 5), ("cells", [[1]]), ("rounds", -5)]
+    ("field", "value"),
+    [("looks", "abc"), ("looks", [2, None]), ("cells", 5), ("cells", [[1]]), ("rounds", -5), ("plan", 3)],
 )
 def test_a_damaged_question_is_one_message(field: str, value: object, study: Study) -> None:
     path = study.folder / "study.json"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from factory import GPU, STEPS, Plant, four_modes, make_cell, make_record, make_series, make_study
+from summaries import make_summary
 from tracked import all_runs, find, new_store, put, send_half, state, upload
 
 from runner import tracking
@@ -190,3 +191,23 @@ def test_figures_of_a_cell_leave_out_what_is_unknown() -> None:
     cell = {"n": 1, "failed": 0, "diverged": 0, "reproducibility": {"verdict": "single"}, "metrics": {}}
     speed = {"step_ms": None, "host_bound": True, "wait_ms": math.nan, "ratio_to_baseline": ratio}
     assert cell_figures({**cell, "speed": speed}) == {"trials_finished": 1, "trials_failed": 0, "trials_diverged": 0}
+
+
+def test_every_new_figure_has_its_unit_in_its_name_and_lists_are_left_out() -> None:
+    figures = {"p99_ms": 44.4, "steps_s": 95.9, "new_shape_ms": 1900.0, "compile_s": 12.3, "energy_j_per_sample": 0.01}
+    figures |= {"cold_first_step_ms": 13600.0, "cold_trials": 1, "expected_s": 412.0, "spread": 1.2}
+    plans = [{"step_ms": 12.1, "trials": 6, "ratio": 0.85}, {"step_ms": 14.5, "trials": 4, "ratio": 1.02}]
+    left_out = [{"trial": 3, "why": "heat"}]
+    (usual,), (cell,) = [
+        make_summary(("default", speed))["cells"] for speed in ({}, {**figures, "plans": plans, "left_out": left_out})
+    ]
+    shown, before = cell_figures(cell), cell_figures(usual)
+    assert {name: shown[name] for name in figures} == figures
+    assert set(shown) - set(before) <= set(figures)
+
+
+def test_outputs_are_not_counted_as_weights() -> None:
+    (cell,) = make_summary(("default", {}), settings={"phase": "infer"})["cells"]
+    shown = cell_figures(cell)
+    assert shown["unique_outputs"] == 1
+    assert "unique_weights" not in shown

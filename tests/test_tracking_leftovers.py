@@ -17,6 +17,7 @@ from runner.tracking import store
 from runner.tracking.runs import StudyRuns, set_tags
 
 CELL = make_cell()
+EMPTY: dict[str, Any] = {"environments": [], "cells": [], "recommendations": [], "recommendation": {}}
 
 
 @pytest.fixture
@@ -129,7 +130,7 @@ def test_a_folder_that_cannot_be_looked_into_is_not_taken_for_gone(uri: str, stu
 
 def test_a_trial_is_ended_too_whose_study_had_ended(uri: str, study: Study) -> None:
     runs = killed(uri, study)
-    tracking.send_summary(runs, study, {"cells": [], "recommendations": [], "recommendation": {}}, False)
+    tracking.send_summary(runs, study, EMPTY, False)
     assert states(runs.client, "trial") == ["RUNNING"]
     tracking.end_leftovers(uri)
     assert state_of_all(runs.client) == {"KILLED"}
@@ -142,7 +143,7 @@ def test_a_study_that_ended_properly_meanwhile_is_left_alone(uri: str, study: St
 
     def meanwhile(study: Study) -> list[Owner]:
         tracking.send_missing(runs, study, study.records())
-        tracking.send_summary(runs, study, {"cells": [], "recommendations": [], "recommendation": {}}, False)
+        tracking.send_summary(runs, study, EMPTY, False)
         return owners(study)
 
     monkeypatch.setattr(Study, "owners", meanwhile)

@@ -1,13 +1,17 @@
 """The training loop on plain data: it learns, it is repeatable, and looking on does not change it."""
 
+import time
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from itertools import cycle, islice
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from composed import planted_config
 from planted import Plain, plain_data
+from test_clock import SECONDS
 from torch import Tensor, nn
 from torch.optim import SGD, AdamW
 
@@ -203,3 +207,27 @@ def test_weights_are_parameters_and_buffers_in_order() -> None:
     assert [id(tensor.untyped_storage()) for tensor in weights(model)] != []
     assert [tensor.data_ptr() for tensor in weights(model)] == [one.data_ptr() for one in model.state_dict().values()]
     assert len(weights(model)) == len(list(model.parameters())) + len(list(model.buffers()))
+
+
+class Stopwatch(nn.Module):
+    """A network with long steps on small inputs; notes the host's time at the start of each forward pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        convolutions = nn.Conv2d(1, 128, 3, padding=1), nn.Conv2d(128, 128, 3, padding=1)
+        self.net = nn.Sequential(*convolutions, nn.Flatten(), nn.Linear(128 * 64, 10))
+        self.starts: list[float] = []
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(B, 1, 8, 8) -> (B, 10)."""
+        self.starts.append(time.perf_counter())
+        return self.net(inputs)  # type: ignore[no-any-return]
+
+
+def test_an_outside_stopwatch_agrees_with_the_steady_step() -> None:
+    model, clock, ready = Stopwatch(), Clock(None), cycle(islice(batches(32), 4))
+    train_model(model, ready, planted_config("Plain"), 40, 10, clock, lambda: None)
+    # From start to start, step by step: a batch's digest comes on top, next to nothing beside steps as long as these.
+    times, outside_ms = clock.read(), np.diff(model.starts[1:]) * 1000
+    beside_ms = np.median(outside_ms - times.step_ms[1:-1])
+    assert beside_ms / times.speed(32, **SECONDS).step_ms == pytest.approx(0, abs=0.02)  # type: ignore[operator]

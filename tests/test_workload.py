@@ -3,7 +3,7 @@
 import pytest
 from composed import settings
 
-from runner.workload import CPU, GPU, device_of, settled
+from runner.workload import CPU, GPU, device_of, many_rounds, settled
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,24 @@ def test_deciding_twice_changes_nothing(device: str) -> None:
     once = settled(settings(), device, 3)
     assert settled(once, device, 64) == once
     assert settled(once, device, 64).threads == 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "many"),
+    [
+        ([["seeds=fixed"], ["seeds=all"]], True),
+        ([["seeds=fixed"], ["seeds=init"], ["seeds=order"]], True),
+        ([["seeds=init"], ["seeds=all"]], False),
+        ([["seeds=fixed"], ["seeds=fixed", "cudnn=benchmark"]], False),
+        ([["budget=10min"]], True),
+    ],
+)
+def test_seeds_noise_beside_the_implementations_and_a_budget_take_many_rounds(
+    asked: list[list[str]], many: bool
+) -> None:
+    assert many_rounds([settings(*words) for words in asked]) is many
+
+
+def test_the_number_of_rounds_that_was_said_stays_whatever_the_question_needs() -> None:
+    assert settled(settings(), "cpu", 1, rounds=20).trials == 20
+    assert settled(settings("trials=3"), "cpu", 1, rounds=20).trials == 3

@@ -10,6 +10,7 @@ from runner.record import Digests, Record
 from runner.series import Series
 
 ReproducibilityVerdict = Literal["bitwise", "metric-only", "loss-only", "differs", "single"]
+Subject = Literal["weights", "outputs"]
 
 
 @dataclass(frozen=True)
@@ -18,8 +19,10 @@ class Divergence:
 
     `verdict` is None without a finished trial. `seeds_varied` names the streams whose seed differs by design.
     `weights_equal_after` is the last checkpoint before the first at which weights differ (`weights_differ_after`).
+    `subject` is what these checkpoints and `unique_weights` are of: with phase=infer all outputs so far.
     """
 
+    subject: Subject
     trials: int
     interpreters: int
     verdict: ReproducibilityVerdict | None
@@ -68,10 +71,11 @@ class Divergence:
     @property
     def _weights(self) -> str:
         if self.weights_differ_after is None:
-            return "same weights"
+            return f"same {self.subject}"
         if self.weights_equal_after is None:
-            return f"weights differ after step {self.weights_differ_after}"
-        return f"weights equal after step {self.weights_equal_after}, differ after step {self.weights_differ_after}"
+            return f"{self.subject} differ after step {self.weights_differ_after}"
+        equal, differ = self.weights_equal_after, self.weights_differ_after
+        return f"{self.subject} equal after step {equal}, differ after step {differ}"
 
 
 def equality_bound(n: int) -> float | None:
@@ -79,11 +83,12 @@ def equality_bound(n: int) -> float | None:
     return 1 - 0.05 ** (1 / (n - 1)) if n > 1 else None
 
 
-def divergence(records: Sequence[Record], series: Sequence[Series]) -> Divergence:
+def divergence(records: Sequence[Record], series: Sequence[Series], phase: str = "train") -> Divergence:
     """Compare the finished trials of one cell by their digests, and by their series where these are there."""
     digests = [record.digests for record in records if record.digests]
     equal_after, differ_after = _weights_part(records)
     return Divergence(
+        subject="outputs" if phase == "infer" else "weights",
         trials=len(digests),
         interpreters=len({record.process.get("interpreter") for record in records}),
         verdict=_verdict(digests),

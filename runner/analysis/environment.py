@@ -3,10 +3,11 @@
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from runner.jsonfile import canonical
-from runner.record import Record
+from runner.record import Plain, Record
 
 # Hash seed and interpreter are left out: they differ from process to process by nature.
 ENVIRONMENT = (
@@ -49,7 +50,7 @@ class Environment:
     @property
     def id(self) -> str:
         """A short stable name: the digest of the values' canonical JSON."""
-        return hashlib.sha256(canonical(self.values).encode()).hexdigest()[:8]
+        return _id(tuple(self.values), *self.values.values())
 
     @property
     def cuda(self) -> bool:
@@ -60,6 +61,12 @@ class Environment:
     def rocm(self) -> bool:
         """Whether this is a ROCm build, where the flags steer MIOpen and mean other things."""
         return self.values["hip"] is not None
+
+
+@lru_cache(typed=True)
+def _id(keys: tuple[str, ...], *values: Plain) -> str:
+    """Kept: every trial of a study has an environment, and as a rule they are all the same one."""
+    return hashlib.sha256(canonical(dict(zip(keys, values, strict=True))).encode()).hexdigest()[:8]
 
 
 def environments_of(records: Iterable[Record]) -> dict[str, Environment]:

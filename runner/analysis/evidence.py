@@ -1,29 +1,40 @@
 """Evidence: what of a study can be used. Damage costs the trial that it hit, never the others."""
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
+from runner.analysis.looks import Looks
 from runner.cell import Cell
 from runner.errors import StudyError
 from runner.jsonfile import of_fields
+from runner.plan import USUAL, Plan
 from runner.record import Record
 from runner.study import Study, record_file
 
 
 @dataclass(frozen=True)
 class Question:
-    """What was asked: the study's id, the ids of its cells in order, and the rounds, None in a study without a say."""
+    """What was asked: the study's id, the ids of its cells in order, and the rounds, None in a study without a say.
+
+    `looks` are the numbers of rounds at which the study was looked at so far, the present one too.
+    """
 
     id: str
     cells: list[str]
     rounds: int | None
+    plan: Plan
+    looks: list[int]
 
     @classmethod
     def of(cls, study: Study) -> "Question":
         """What study.json says. Raises StudyError naming the study and what is damaged."""
-        asked: dict[str, Any] = {"rounds": None} | study.asked()
+        asked: dict[str, Any] = {"rounds": None, "plan": asdict(USUAL), "looks": []} | study.asked()
         try:
-            return of_fields(cls, {name: asked[name] for name in ("id", "cells", "rounds") if name in asked})
+            plan = of_fields(Plan, asked["plan"], "plan")
+            names = ("id", "cells", "rounds", "looks")
+            return of_fields(cls, {name: asked[name] for name in names if name in asked} | {"plan": plan})
         except ValueError as error:
             raise StudyError(f"{study.folder}: what was asked is damaged: {error}; restore study.json") from error
 
@@ -46,10 +57,19 @@ class Evidence:
         usable = [record for record, doubt in zip(found.records, doubts, strict=True) if doubt is None]
         return cls(question, cells, usable, [*found.damaged, *filter(None, doubts)])
 
+    @cached_property
+    def looks(self) -> Looks:
+        """The looks at this study. One that does not say how many rounds were asked is looked at with what is there."""
+        there = 1 + max((record.number for record in self.records), default=0)
+        return Looks.of([*self.question.looks, self.question.rounds or there])
+
     def missing(self, cell: str) -> int:
         """How many of a cell's trials that were asked for are not among the records."""
-        there = sum(record.cell == cell for record in self.records)
-        return max((self.question.rounds or 0) - there, 0)
+        return max((self.question.rounds or 0) - self._there[cell], 0)
+
+    @cached_property
+    def _there(self) -> Counter[str]:
+        return Counter(record.cell for record in self.records)
 
 
 def _cells(study: Study, question: Question) -> list[Cell]:

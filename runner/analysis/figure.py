@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from scipy import stats
@@ -54,8 +55,8 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval | No
     mean, error = float(np.mean(values)), sample_sd(values) / float(np.sqrt(len(values)))
     if error == 0:
         return mean, mean
-    low, high = stats.t.interval(level, len(values) - 1, loc=mean, scale=error)
-    return float(low), float(high)
+    half_width = _t(level, len(values) - 1) * error
+    return mean - half_width, mean + half_width
 
 
 def sd_interval(values: Sequence[float], level: float = 0.95) -> Interval | None:
@@ -63,8 +64,20 @@ def sd_interval(values: Sequence[float], level: float = 0.95) -> Interval | None
     if len(values) < 2:
         return None
     freedom, sd = len(values) - 1, sample_sd(values)
-    small, large = stats.chi2.interval(level, freedom)
+    small, large = _chi2(level, freedom)
     return sd * float(np.sqrt(freedom / large)), sd * float(np.sqrt(freedom / small))
+
+
+@cache
+def _t(level: float, freedom: int) -> float:
+    """The quantile that bounds so much of Student's t on both sides; kept, because a study asks for few and often."""
+    return float(stats.t.interval(level, freedom)[1])
+
+
+@cache
+def _chi2(level: float, freedom: int) -> Interval:
+    small, large = stats.chi2.interval(level, freedom)
+    return float(small), float(large)
 
 
 def welch_interval(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> Interval | None:

@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal
 
 import numpy as np
 from scipy import stats
 
 from runner.analysis.figure import Interval, mean_interval, sd_interval, welch_interval
+from runner.analysis.looks import ROUNDS, Looks
 from runner.analysis.sample import Sample
 from runner.record import Plain, Record
 
-MARGIN = 0.02
-MOST_ROUNDS = 1000
 RatioVerdict = Literal["faster", "slower", "equivalent", "undecided", "inert"]
 
 
@@ -20,9 +20,10 @@ RatioVerdict = Literal["faster", "slower", "equivalent", "undecided", "inert"]
 class Ratio:
     """Step time over the baseline's step time: below 1 is faster. What cannot be computed is None.
 
-    `ci95` has the simultaneous `level` 1 - 0.05/m; the same interval gives the verdict. `pairs` counts the pairs used;
-    `paired` is False for Welch's interval over trials that do not make two pairs. `rounds` is the range, in all, that
-    would settle an undecided ratio if it stays where it is, None in it for beyond MOST_ROUNDS.
+    `ci95` has the simultaneous `level`, that of the look: 1 - share * 0.05/m; the same interval gives the verdict.
+    `pairs` counts the pairs used; `paired` is False for Welch's interval over trials that do not make two pairs.
+    `rounds` is the range, in all, that would settle an undecided ratio if it stays where it is, None in it for beyond
+    MOST_ROUNDS; with `new_study` it is the range of a new study, since the looks at this one have spent their 5 %.
     """
 
     value: float | None
@@ -33,13 +34,14 @@ class Ratio:
     paired: bool = True
     baseline: bool = False
     rounds: tuple[int | None, int | None] | None = None
+    new_study: bool = False
     why: str | None = None
 
 
 def pairs_of(sample: Sample, baseline: Sample) -> list[tuple[Record, Record]]:
-    """The finished trials of both samples that share round, host and GPU (by UUID)."""
-    there = {_place(record): record for record in baseline.finished}
-    return [(record, there[_place(record)]) for record in sample.finished if _place(record) in there]
+    """The trials of both samples whose speed counts and that share round, host and GPU (by UUID)."""
+    there = {_place(record): record for record in baseline.timed}
+    return [(record, there[_place(record)]) for record in sample.timed if _place(record) in there]
 
 
 def _place(record: Record) -> tuple[int, Plain, Plain]:
@@ -51,41 +53,63 @@ def step_times(records: Sequence[Record]) -> list[float]:
     return [record.speed.step_ms for record in records if record.speed and record.speed.step_ms is not None]
 
 
-def compare(sample: Sample, baseline: Sample | None, comparisons: int, margin: float = MARGIN) -> Ratio:
+def compare(sample: Sample, baseline: Sample | None, comparisons: int, margin: float, looks: Looks) -> Ratio:
     """The ratio of two samples of one environment; `comparisons` is the number m that share the baseline."""
-    level = 1 - 0.05 / max(comparisons, 1)
-    inert = sample.cuda is False
+    level, inert = looks.level(comparisons), sample.cuda is False
     if baseline is None:
         return _unknown("no default (F,F) with the same other settings in this environment", level, inert)
     both = [pair for pair in pairs_of(sample, baseline) if len(step_times(pair)) == 2]
-    own, other = step_times(sample.finished), step_times(baseline.finished)
-    if len(both) > 1 or (both and min(len(own), len(other)) == 1):
-        logs = np.log([step_times(pair) for pair in both]) @ [1.0, -1.0]
-        return paired_ratio(logs.tolist(), level, margin, inert)
+    if len(both) > 1:
+        return _paired(both, comparisons, margin, looks, inert)
+    own, other = step_times(sample.timed), step_times(baseline.timed)
+    if both and min(len(own), len(other)) == 1:
+        return _paired(both, comparisons, margin, looks, inert)
     if not own or not other:
-        return _unknown("no steady step time in both cells", level, inert)
+        return _unknown("no steady step time that counts in both cells", level, inert)
     why = f"{'only one' if both else 'no'} round has both on the same GPU and host"
-    return unpaired_ratio(np.log(own).tolist(), np.log(other).tolist(), level, margin, why, inert)
+    return _as_looked(unpaired_ratio(np.log(own).tolist(), np.log(other).tolist(), level, margin, why, inert), looks)
+
+
+def _paired(pairs: list[tuple[Record, Record]], comparisons: int, margin: float, looks: Looks, inert: bool) -> Ratio:
+    logs = np.log([step_times(pair) for pair in pairs]) @ [1.0, -1.0]
+    ratio = paired_ratio(logs.tolist(), looks.level(comparisons), margin, inert, _further(looks, comparisons))
+    return _as_looked(replace(ratio, new_study=ratio.rounds is not None and looks.over), looks)
+
+
+def _as_looked(ratio: Ratio, looks: Looks) -> Ratio:
+    """The ratio without interval and claim if its look has no share of the 5 %."""
+    if looks.share or ratio.ci95 is None:
+        return ratio
+    why = f"{ratio.why}; {looks.why_none}" if ratio.why else looks.why_none
+    return replace(ratio, ci95=None, verdict="inert" if ratio.verdict == "inert" else "undecided", why=why)
 
 
 def self_ratio(sample: Sample, level: float) -> Ratio:
     """The baseline against itself: 1 by definition."""
-    if not step_times(sample.finished):
+    if not step_times(sample.timed):
         return replace(_unknown("no steady step time", level, sample.cuda is False), baseline=True)
     return Ratio(1.0, (1.0, 1.0), "inert" if sample.cuda is False else "equivalent", level, baseline=True)
 
 
-def paired_ratio(log_ratios: Sequence[float], level: float, margin: float, inert: bool = False) -> Ratio:
-    """The ratio from one log ratio a pair: exp of the mean and of its t interval."""
+def paired_ratio(
+    log_ratios: Sequence[float], level: float, margin: float, inert: bool = False, further: np.ndarray | None = None
+) -> Ratio:
+    """The ratio from one log ratio a pair: exp of the mean and of its t interval.
+
+    `further` are the half widths that a next look would have at each of ROUNDS; without them no rounds are foretold.
+    """
     interval = _exp(mean_interval(log_ratios, level))
     verdict = decide(interval, margin, inert)
+    rounds = None
+    if verdict == "undecided" and further is not None:
+        rounds = rounds_to_settle(log_ratios, further, margin)
     return Ratio(
         value=float(np.exp(np.mean(log_ratios))),
         ci95=interval,
         verdict=verdict,
         level=level,
         pairs=len(log_ratios),
-        rounds=rounds_to_settle(log_ratios, level, margin) if verdict == "undecided" else None,
+        rounds=rounds,
         why=None if interval else "one pair gives no interval",
     )
 
@@ -119,24 +143,36 @@ def decide(interval: Interval | None, margin: float, inert: bool = False) -> Rat
     return "slower" if low > 1 else "undecided"
 
 
-def rounds_to_settle(log_ratios: Sequence[float], level: float, margin: float) -> tuple[int | None, int | None] | None:
+def half_widths(levels: np.ndarray) -> np.ndarray:
+    """Half the width of a t interval over each of ROUNDS at its level, for an sd of 1; infinite at level 1."""
+    widths: np.ndarray = stats.t.ppf((1 + levels) / 2, ROUNDS - 1) / np.sqrt(ROUNDS)
+    return widths
+
+
+@cache
+def _further(looks: Looks, comparisons: int) -> np.ndarray:
+    return half_widths(looks.next_levels(comparisons))
+
+
+def rounds_to_settle(
+    log_ratios: Sequence[float], further: np.ndarray, margin: float
+) -> tuple[int | None, int | None] | None:
     """How many rounds in all would settle the ratio, if its mean stays, at both ends of the sd's 95 % interval.
 
-    Settled is an interval that excludes 1 or lies inside the margin, whichever a wider interval can do.
+    Settled is an interval that excludes 1 or lies inside the margin, whichever a wider interval can do. `further` has
+    the half width for each of ROUNDS, see half_widths.
     """
     spread = sd_interval(log_ratios)
     if spread is None:
         return None
     mean = abs(float(np.mean(log_ratios)))
     allowed = max(mean, float(np.log1p(margin)) - mean)
-    rounds = np.arange(2, MOST_ROUNDS + 1)
-    half_width = stats.t.ppf((1 + level) / 2, rounds - 1) / np.sqrt(rounds)
-    low, high = (_first(rounds[half_width * sd < allowed], len(log_ratios) + 1) for sd in spread)
+    low, high = (_first(ROUNDS[sd < allowed / further]) for sd in spread)
     return low, high
 
 
-def _first(enough: np.ndarray, least: int) -> int | None:
-    return max(int(enough[0]), least) if enough.size and least <= MOST_ROUNDS else None
+def _first(enough: np.ndarray) -> int | None:
+    return int(enough[0]) if enough.size else None
 
 
 def _exp(interval: Interval | None) -> Interval | None:

@@ -1,66 +1,39 @@
 """Which mode for what, among the cells of a study that differ in nothing but the mode."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from runner.analysis.divergence import Divergence
-from runner.analysis.ratio import Ratio
+from runner.analysis.candidate import LEAST_TRIALS, Candidate, Terms
+from runner.analysis.looks import Looks
+from runner.analysis.reason import drawn, more_rounds, payback, priced, tie, time_needed
+from runner.plan import Plan
 
 QUESTIONS = ("fastest", "reproducible", "balanced")
-LEAST_TRIALS = 5
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """What a recommendation looks at in one cell; `autotune_s` is 0 where no tuning was seen, `step_ms` the mean."""
+def recommend(candidates: Sequence[Candidate], plan: Plan, looks: Looks) -> dict[str, Any]:
+    """The answers for `fastest`, `reproducible` and `balanced`.
 
-    cell: str
-    label: str
-    ratio: Ratio
-    step_ms: float | None
-    autotune_s: float
-    host_bound: bool
-    flags_as_asked: bool
-    divergence: Divergence
-
-    @property
-    def trials(self) -> int:
-        """How many trials finished."""
-        return self.divergence.trials
-
-    @property
-    def repeats(self) -> str | None:
-        """What repeated in all of enough trials, the weights and the evaluation at least; None if it did not."""
-        if self.trials < LEAST_TRIALS or not self.divergence.same_evaluation:
-            return None
-        return {
-            "bitwise": f"bitwise, {self.trials} of {self.trials}",
-            "loss-only": f"weights bitwise equal, {self.trials} of {self.trials}, the logged training loss differs",
-        }.get(str(self.divergence.verdict))
-
-
-def recommend(candidates: Sequence[Candidate]) -> dict[str, Any]:
-    """The answers for `fastest`, `reproducible` and `balanced`: {"cell", "label", "why"} or {"undecided"}."""
+    Each is {"undecided": what would settle it} or {"cell", "label", "why", "expected_s", "cost", "energy_j"}, the last
+    three for all trainings of the plan together: seconds, money in the price's currency, joules; None if not known.
+    """
     tried = [one for one in candidates if one.trials]
     if not tried:
         return _all_undecided("needs finished trials: there are none")
-    if all(one.ratio.verdict == "inert" for one in tried):
+    if all(one.speed.ratio_to_baseline.verdict == "inert" for one in tried):
         return _all_undecided("the flags cannot act here: no CUDA in use")
     other = [one.label for one in tried if not one.flags_as_asked]
     if other:
         return _all_undecided(
             f"the flags were not as asked in {', '.join(other)}: the model sets them itself, see notes"
         )
-    if all(one.host_bound for one in tried):
+    if all(one.speed.host_bound for one in tried):
         return _all_undecided("every step is bound by the host, so that the flags cannot matter")
-    missing = [one.label for one in candidates if not one.trials]
+    terms, missing = Terms(plan, looks, tried), [one.label for one in candidates if not one.trials]
     return {
-        "fastest": _noting(_fastest(tried), missing),
-        "reproducible": _noting(_reproducible(tried), missing),
-        "balanced": {
-            "undecided": "needs the number of plans each tuned mode draws, which this version does not tell apart"
-        },
+        "fastest": _noting(_fastest(terms), missing),
+        "reproducible": _noting(_reproducible(terms), missing),
+        "balanced": _noting(_balanced(terms), missing),
     }
 
 
@@ -74,80 +47,86 @@ def _noting(answer: dict[str, Any], missing: list[str]) -> dict[str, Any]:
     return answer | {"why": f"{answer['why']}; without {', '.join(missing)}, of which no trial finished"}
 
 
-def _fastest(candidates: Sequence[Candidate]) -> dict[str, Any]:
-    best = _least(candidates)
-    return {"undecided": best} if isinstance(best, str) else _answer(best, _speed_reason(best, candidates))
+def _fastest(terms: Terms) -> dict[str, Any]:
+    if len(terms.tried) == 1:
+        return {"undecided": "needs a second mode to compare with"}
+    best = _least(terms.tried, terms)
+    return {"undecided": best} if isinstance(best, str) else _answer(best, "least time", terms.tried, terms)
 
 
-def _reproducible(candidates: Sequence[Candidate]) -> dict[str, Any]:
-    repeating = [one for one in candidates if one.repeats]
+def _reproducible(terms: Terms) -> dict[str, Any]:
+    repeating = [one for one in terms.tried if one.repeats]
     if not repeating:
-        return {"undecided": _none_repeats(candidates)}
-    if len(repeating) == 1:
-        return _answer(repeating[0], f"{repeating[0].repeats}; the only mode here that repeats")
-    best = _least(repeating)
-    return (
-        {"undecided": best}
-        if isinstance(best, str)
-        else _answer(best, f"{best.repeats}; {_speed_reason(best, repeating)}")
-    )
+        return {"undecided": _none_repeats(terms.tried)}
+    best = _least(repeating, terms)
+    if isinstance(best, str):
+        return {"undecided": best}
+    only = "the only mode here that repeats" if len(repeating) == 1 else "least time of those that repeat"
+    return _answer(best, f"{best.repeats}; {only}", repeating, terms)
 
 
-def _none_repeats(candidates: Sequence[Candidate]) -> str:
-    varied = dict.fromkeys(name for one in candidates for name in one.divergence.seeds_varied)
+def _none_repeats(tried: Sequence[Candidate]) -> str:
+    varied = dict.fromkeys(name for one in tried for name in one.divergence.seeds_varied)
     if varied:
         return f"needs seeds=fixed: here seeds differ by design ({', '.join(varied)})"
-    if max(one.trials for one in candidates) < LEAST_TRIALS:
+    if max(one.trials for one in tried) < LEAST_TRIALS:
         return f"needs at least {LEAST_TRIALS} finished trials a cell"
     return f"needs a mode bitwise equal in all of at least {LEAST_TRIALS} trials: there is none here"
 
 
-def _least(candidates: Sequence[Candidate]) -> Candidate | str:
-    """The candidate with the least step time if its interval lies below every other's, else what would settle it."""
+def _balanced(terms: Terms) -> dict[str, Any]:
+    """The least of the cells whose speed does not hang on tuning: of one plan, with no further input sizes to tune."""
+    hanging = [f"{one.label} {one.hangs_on_tuning}" for one in terms.tried if one.hangs_on_tuning]
+    steady = [one for one in terms.tried if not one.hangs_on_tuning]
+    few = [one.label for one in steady if one.tunes and one.counted < LEAST_TRIALS]
+    if few:
+        needed = f"needs at least {LEAST_TRIALS} trials whose speed counts"
+        return {"undecided": f"{needed}, to tell whether {' and '.join(few)} draws several plans"}
+    if not steady:
+        return {"undecided": f"needs a mode whose speed does not hang on tuning: {', '.join(hanging)}"}
+    if len(terms.tried) == 1:
+        return {"undecided": "needs a second mode to compare with"}
+    best = _least(steady, terms)
+    if isinstance(best, str):
+        return {"undecided": best}
+    others = f" ({', '.join(hanging)})" if hanging else ""
+    return _answer(best, f"least time of those whose speed does not hang on tuning{others}", steady, terms)
+
+
+def _least(candidates: Sequence[Candidate], terms: Terms) -> Candidate | str:
+    """The candidate that takes least time if it is told apart from every other, else what would settle it.
+
+    It is compared with each of the others directly, in pairs of trials.
+    """
     if len(candidates) == 1:
-        return "needs a second mode to compare with"
-    timed = [one for one in candidates if one.ratio.value is not None and one.ratio.ci95 is not None]
-    unknown = [f"{one.label} ({one.ratio.why})" for one in candidates if one not in timed]
+        return candidates[0]
+    unknown = [one.label for one in candidates if one.cost.expected_s is None]
     if unknown:
-        return f"needs ratios with intervals for {', '.join(unknown)}"
-    best = min(timed, key=lambda one: one.ratio.value or 0.0)
-    rivals = [one for one in timed if one is not best and _low(one) <= _high(best)]
-    return _tie([best, *rivals]) if rivals else best
+        return f"needs a steady step time that counts in {', '.join(unknown)}"
+    best = min(candidates, key=lambda one: one.expected_s)
+    ratios = [(one, terms.ratio(best, one)) for one in candidates if one is not best]
+    undecided = [(one, ratio) for one, ratio in ratios if ratio.verdict not in ("faster", "equivalent")]
+    if undecided:
+        return more_rounds(best, undecided, terms)
+    equivalent = [one for one, ratio in ratios if ratio.verdict == "equivalent"]
+    return tie([best, *equivalent], terms) if equivalent else best
 
 
-def _low(candidate: Candidate) -> float:
-    return candidate.ratio.ci95[0] if candidate.ratio.ci95 else 0.0
-
-
-def _high(candidate: Candidate) -> float:
-    return candidate.ratio.ci95[1] if candidate.ratio.ci95 else float("inf")
-
-
-def _tie(tied: list[Candidate]) -> str:
-    names = " and ".join(one.label for one in tied)
-    if any(one.ratio.verdict == "undecided" for one in tied):
-        return f"needs more rounds: the step times of {names} are not told apart yet"
-    return f"a tie: the intervals of the step times of {names} overlap"
-
-
-def _speed_reason(best: Candidate, candidates: Sequence[Candidate]) -> str:
-    if best.ratio.baseline or best.ratio.value is None:
-        return "least step time; the baseline itself"
-    return f"least step time, {best.ratio.value:.3f} of the default's{_payback(best, candidates)}"
-
-
-def _payback(best: Candidate, candidates: Sequence[Candidate]) -> str:
-    """After how many steps the best one's tuning is paid for, beside all others that answer and tune less."""
-    costs = [
-        (1000 * (best.autotune_s - one.autotune_s) / (one.step_ms - best.step_ms), one.label)
-        for one in candidates
-        if best.step_ms and one.step_ms and one.autotune_s < best.autotune_s
+def _answer(best: Candidate, why: str, rivals: Sequence[Candidate], terms: Terms) -> dict[str, Any]:
+    """An answer with its reasons; `rivals` are those that answer the same question, the best one among them."""
+    expected_s = _in_all(best.cost.expected_s, terms.plan)
+    energy_j = _in_all(best.cost.energy_j, terms.plan)
+    price = terms.plan.price_per_hour
+    cost = None if price is None or expected_s is None else price * expected_s / 3600
+    reasons = [
+        f"{why}: {time_needed(best, rivals, terms)}",
+        *priced(cost, price, energy_j),
+        *drawn(best),
+        *payback(best, rivals),
     ]
-    if not costs:
-        return ""
-    steps, rival = max(costs)
-    return f"; its tuning pays back after {steps:.0f} steps beside {rival}"
+    found = {"cell": best.sample.cell.id, "label": best.label, "why": "; ".join(reasons)}
+    return found | {"expected_s": expected_s, "cost": cost, "energy_j": energy_j}
 
 
-def _answer(candidate: Candidate, why: str) -> dict[str, Any]:
-    return {"cell": candidate.cell, "label": candidate.label, "why": why}
+def _in_all(figure: float | None, plan: Plan) -> float | None:
+    return None if figure is None else figure * plan.runs

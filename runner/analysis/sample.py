@@ -1,9 +1,11 @@
 """A sample: the trials of one cell in one environment, which is what may be pooled."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import compress
 from typing import Any
 
+from runner.analysis.contention import timed
 from runner.analysis.environment import Environment, differing, environments_of
 from runner.analysis.evidence import Evidence
 from runner.cell import Cell, labels
@@ -30,10 +32,26 @@ class Sample:
         """The trials over which figures are computed."""
         return [record for record in self.records if record.complete]
 
+    @cached_property
+    def timed(self) -> list[Record]:
+        """The finished trials whose speed counts: all figures of speed are computed over these."""
+        return timed(self.records)
+
     @property
     def unfinished(self) -> list[Record]:
         """The trials that failed, timed out, diverged or were interrupted."""
         return [record for record in self.records if not record.complete]
+
+    @property
+    def benchmarks(self) -> bool:
+        """Whether cuDNN measures its kernels anew for every input size."""
+        cudnn = self.cell.config["cudnn"]
+        return bool(cudnn["benchmark"] and cudnn["enabled"])
+
+    @property
+    def tunes(self) -> bool:
+        """Whether every process chooses kernels by measuring them, so that another one may choose others: a plan."""
+        return self.benchmarks or self.cell.config.get("train", {}).get("compile") == "max-autotune"
 
     @property
     def cuda(self) -> bool | None:

@@ -4,16 +4,20 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from runner.analysis.candidate import Candidate
+from runner.analysis.cost import Cost, cost_of
 from runner.analysis.divergence import Divergence, divergence
 from runner.analysis.environment import INSTANCE, Environment
 from runner.analysis.evidence import Evidence
 from runner.analysis.figure import Figure
 from runner.analysis.flags import flag_mismatches
-from runner.analysis.ratio import MARGIN, MOST_ROUNDS, compare, self_ratio
-from runner.analysis.recommendation import QUESTIONS, Candidate, recommend
+from runner.analysis.looks import MOST_ROUNDS
+from runner.analysis.noise import modes_noise, seeds_noise
+from runner.analysis.ratio import compare, self_ratio
+from runner.analysis.recommendation import QUESTIONS, recommend
 from runner.analysis.sample import Sample, samples_of
 from runner.analysis.speed import SpeedFigures, speed_figures
-from runner.analysis.variance import Pairwise, disagreement, weight_distance
+from runner.analysis.variance import Pairwise, disagreement, unit_weight_distance, weight_distance
 from runner.record import Record
 from runner.study import Study
 
@@ -26,9 +30,11 @@ class CellSummary:
 
     sample: Sample
     speed: SpeedFigures
+    cost: Cost
     divergence: Divergence
     disagreement: Pairwise | None
     weight_l2: Pairwise | None
+    unit_weight_l2: Pairwise | None
     metrics: dict[str, Figure]
 
 
@@ -42,16 +48,20 @@ def summarise(study: Study) -> dict[str, Any]:
     families: dict[str, list[Sample]] = {}
     for sample in samples:
         families.setdefault(sample.baseline, []).append(sample)
-    summaries = [_cell_summary(study, sample, families[sample.baseline]) for sample in samples]
-    recommendations = _recommendations(summaries)
+    summaries = [_cell_summary(study, evidence, sample, families[sample.baseline]) for sample in samples]
+    recommendations = _recommendations(summaries, evidence)
     return {
         "schema": SCHEMA,
         "study": evidence.question.id,
-        "margin": MARGIN,
+        "plan": asdict(evidence.question.plan),
+        "looks": {"at": list(evidence.looks.at), "share": evidence.looks.share},
+        "margin": evidence.question.plan.margin,
         "most_rounds": MOST_ROUNDS,
         **_completeness(evidence),
         "environments": _environments(samples),
         "cells": [_cell(summary) for summary in summaries],
+        "noise": [asdict(line) for line in seeds_noise(samples)],
+        "modes_noise": [asdict(line) for line in modes_noise(samples)],
         "recommendation": _one_answer(recommendations),
         "recommendations": recommendations,
     }
@@ -66,26 +76,29 @@ def _completeness(evidence: Evidence) -> dict[str, Any]:
     }
 
 
-def _cell_summary(study: Study, sample: Sample, family: list[Sample]) -> CellSummary:
+def _cell_summary(study: Study, evidence: Evidence, sample: Sample, family: list[Sample]) -> CellSummary:
     finished = sample.finished
     series = [one for one in (study.series(record) for record in finished) if one is not None]
     return CellSummary(
         sample=sample,
-        speed=_speed(sample, family),
-        divergence=divergence(finished, series),
+        speed=_speed(evidence, sample, family),
+        cost=cost_of(sample, evidence.question.plan.steps),
+        divergence=divergence(finished, series, sample.cell.phase),
         disagreement=disagreement(series),
         weight_l2=weight_distance(series),
+        unit_weight_l2=unit_weight_distance(series),
         metrics=_metrics(finished),
     )
 
 
-def _speed(sample: Sample, family: list[Sample]) -> SpeedFigures:
-    comparisons = {one.cell.id for one in family} - {sample.baseline}
+def _speed(evidence: Evidence, sample: Sample, family: list[Sample]) -> SpeedFigures:
+    comparisons, looks = {one.cell.id for one in family} - {sample.baseline}, evidence.looks
     if sample.cell.id == sample.baseline:
-        return speed_figures(sample, sample, self_ratio(sample, 1 - 0.05 / max(len(comparisons), 1)))
+        return speed_figures(sample, sample, self_ratio(sample, looks.level(len(comparisons))))
     here = (one for one in family if one.environment == sample.environment)
     baseline = next((one for one in here if one.cell.id == sample.baseline), None)
-    return speed_figures(sample, baseline, compare(sample, baseline, len(comparisons)))
+    ratio = compare(sample, baseline, len(comparisons), evidence.question.plan.margin, looks)
+    return speed_figures(sample, baseline, ratio)
 
 
 def _metrics(finished: list[Record]) -> dict[str, Figure]:
@@ -113,7 +126,7 @@ def _instances(records: list[Record]) -> dict[str, list[str]]:
 
 
 def _cell(summary: CellSummary) -> dict[str, Any]:
-    sample, speed = summary.sample, asdict(summary.speed)
+    sample, speed = summary.sample, asdict(summary.speed) | {"expected_s": summary.cost.expected_s}
     outcomes = Counter(record.outcome for record in sample.records)
     return {
         "cell": sample.cell.id,
@@ -136,7 +149,7 @@ def _cell(summary: CellSummary) -> dict[str, Any]:
 
 def _reproducibility(summary: CellSummary) -> dict[str, Any]:
     found = summary.divergence
-    churn, distance = summary.disagreement, summary.weight_l2
+    churn, distance, unit = summary.disagreement, summary.weight_l2, summary.unit_weight_l2
     return asdict(found) | {
         "bound_95": found.bound_95,
         "bound_95_new_start": found.bound_95_new_start,
@@ -146,10 +159,12 @@ def _reproducibility(summary: CellSummary) -> dict[str, Any]:
         "disagreement_ci95": churn.ci95 if churn else None,
         "weight_l2": distance.mean if distance else None,
         "weight_l2_ci95": distance.ci95 if distance else None,
+        "unit_weight_l2": unit.mean if unit else None,
+        "unit_weight_l2_ci95": unit.ci95 if unit else None,
     }
 
 
-def _recommendations(summaries: list[CellSummary]) -> list[dict[str, Any]]:
+def _recommendations(summaries: list[CellSummary], evidence: Evidence) -> list[dict[str, Any]]:
     """One answer for each set of cells that share baseline and environment: they differ in `cudnn` alone."""
     groups: dict[tuple[str, str | None], list[CellSummary]] = {}
     tried = [summary for summary in summaries if summary.sample.environment]
@@ -161,7 +176,7 @@ def _recommendations(summaries: list[CellSummary]) -> list[dict[str, Any]]:
         {
             "settings": _settings(group),
             "cells": [one.sample.cell.id for one in group],
-            **recommend(_candidates(group)),
+            **recommend(_candidates(group), evidence.question.plan, evidence.looks),
         }
         for group in groups.values()
     ]
@@ -175,16 +190,7 @@ def _settings(group: list[CellSummary]) -> str:
 
 def _candidates(group: list[CellSummary]) -> list[Candidate]:
     return [
-        Candidate(
-            cell=one.sample.cell.id,
-            label=one.sample.label,
-            ratio=one.speed.ratio_to_baseline,
-            step_ms=one.speed.step_ms.mean if one.speed.step_ms else None,
-            autotune_s=one.speed.autotune_s or 0.0 if one.speed.autotune_seen else 0.0,
-            host_bound=bool(one.speed.host_bound),
-            flags_as_asked=not flag_mismatches(one.sample.records),
-            divergence=one.divergence,
-        )
+        Candidate(one.sample, one.speed, one.cost, one.divergence, not flag_mismatches(one.sample.records))
         for one in group
     ]
 

@@ -15,7 +15,7 @@ def number(value: float | None) -> str:
 
 def number_and_sd(mean: float | None, sd: float | None, interval: Sequence[float] | None) -> str:
     """A mean with its sd and interval, all to the place of the sd's second digit: 35.71 (sd 0.21) [35.45, 35.97]."""
-    if mean is None or sd is None:
+    if mean is None or sd is None or not math.isfinite(mean + sd):
         return number(mean)
     if sd == 0:
         return f"{number(mean)} (sd 0)"
@@ -24,12 +24,6 @@ def number_and_sd(mean: float | None, sd: float | None, interval: Sequence[float
     if interval is None:
         return text
     return f"{text} [{_fixed(interval[0], places)}, {_fixed(interval[1], places)}]"
-
-
-def percent(share: float) -> str:
-    """A share as a percentage to two significant digits: 0.197 -> "20 %", 0.0152 -> "1.5 %", 0.02 -> "2 %"."""
-    value = 100 * share
-    return f"{value:.0f} %" if abs(value) > 99 else f"{value:.2g} %"
 
 
 def memory(size: int | None) -> str:

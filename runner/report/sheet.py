@@ -25,5 +25,9 @@ def _row(cell: dict[str, Any]) -> dict[str, Any]:
         if name.split(".")[-1].endswith("ci95"):
             row |= dict(zip((f"{name}.low", f"{name}.high"), value or (None, None), strict=True))
         else:
-            row[name] = "; ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+            row[name] = "; ".join(map(_item, value)) if isinstance(value, (list, tuple)) else value
     return {name: value for name, value in row.items() if value != {}}
+
+
+def _item(value: Any) -> str:
+    return " ".join(f"{key}={part}" for key, part in value.items()) if isinstance(value, dict) else str(value)

@@ -8,11 +8,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from runner.report.answer import answers
+from runner.report.answer import opening
 from runner.report.markdown import headline
 from runner.report.table import header, rows
 from runner.report.text import one_line
-from runner.report.words import completeness_words
 
 FILE_WIDTH = 200
 
@@ -54,5 +53,5 @@ def show(summary: dict[str, Any]) -> None:
     for row in rows(summary):
         table.add_row(*map(one_line, row))
     console.print(table)
-    for line in (*completeness_words(summary), *answers(summary)):
+    for line in opening(summary):
         console.print(f"- {one_line(line)}")

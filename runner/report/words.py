@@ -3,15 +3,42 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runner.report.number import NONE, number, percent
+from runner.analysis.words import percent
+from runner.report.number import NONE, number, number_and_sd
 
 
 def completeness_words(summary: dict[str, Any]) -> list[str]:
-    """A line for each thing that the summary lacks: trials that were asked for, records that are damaged."""
+    """A line for each thing that the figures lack: trials that were asked for, damaged records, doubtful speed."""
     trials, damaged = summary["trials"], len(summary["damaged"])
+    left_out = sum(len(cell["speed"]["left_out"]) for cell in summary["cells"])
     partial = [f"partial: {trials['there']} of {trials['asked']} trials are there"] if summary["partial"] else []
     aside = [f"{damaged} damaged {_plural(damaged, 'record was', 'records were')} set aside"] if damaged else []
-    return [*partial, *aside]
+    speed = [f"the speed of {left_out} {_plural(left_out, 'trial does', 'trials do')} not count"] if left_out else []
+    return [*partial, *aside, *speed]
+
+
+def phase_of(cell: dict[str, Any]) -> str:
+    """What a step is: "train" a training step, "infer" one batch answered."""
+    return str(cell["config"].get("phase", "train"))
+
+
+def figure_words(figure: dict[str, Any] | None) -> str:
+    """A mean with its sd and interval."""
+    return number_and_sd(figure["mean"], figure["sd"], figure["ci95"]) if figure else NONE
+
+
+def step_words(cell: dict[str, Any]) -> str:
+    """The steady step time; where processes drew several plans, each of these in place of a mean over them."""
+    plans = cell["speed"].get("plans")
+    if not plans:
+        return figure_words(cell["speed"]["step_ms"])
+    return f"draws {len(plans)} plans: {groups_words(plans)}"
+
+
+def groups_words(groups: Sequence[dict[str, Any]]) -> str:
+    """Trials in groups by their step time: "12.1 ms (6 of 10), 14.5 ms (4 of 10)"."""
+    n = sum(group["trials"] for group in groups)
+    return ", ".join(f"{number(group['step_ms'])} ms ({group['trials']} of {n})" for group in groups)
 
 
 def ratio_words(cell: dict[str, Any], summary: dict[str, Any]) -> str:
@@ -24,7 +51,8 @@ def ratio_words(cell: dict[str, Any], summary: dict[str, Any]) -> str:
         return "1, the baseline" + (", inert" if ratio["verdict"] == "inert" else "")
     interval = f"[{_bound(ratio['ci95'][0])}, {_bound(ratio['ci95'][1])}]" if ratio["ci95"] else "no interval"
     unpaired = "" if ratio["paired"] else f", unpaired ({ratio['why']})"
-    return f"{value:.3f} {interval}{unpaired}, {_verdict_words(ratio, summary)}"
+    over = "over all plans " if cell["speed"].get("plans") else ""
+    return f"{over}{value:.3f} {interval}{unpaired}, {_verdict_words(ratio, summary)}"
 
 
 def _bound(ratio: float) -> str:
@@ -42,14 +70,17 @@ def _verdict_words(ratio: dict[str, Any], summary: dict[str, Any]) -> str:
 
 
 def _settling(ratio: dict[str, Any], most: int) -> str:
+    why = f": {ratio['why']}" if ratio["why"] and ratio["paired"] else ""
     if not ratio["rounds"]:
-        return f": {ratio['why']}" if ratio["why"] and ratio["paired"] else ""
+        return why
+    lead = f"{why}; " if why else ": "
     low, high = ratio["rounds"]
+    where = " of a new study" if ratio.get("new_study") else ""
     if low is None:
-        return f": more than {most} rounds would settle it"
+        return f"{lead}more than {most} rounds{where} would settle it"
     upper = f"more than {most}" if high is None else str(high)
     rounds = upper if low == high else f"{low} to {upper}"
-    return f": {rounds} rounds in all would settle it"
+    return f"{lead}{rounds} rounds{where or ' in all'} would settle it"
 
 
 def tuning_words(cell: dict[str, Any]) -> str:
@@ -61,12 +92,13 @@ def tuning_words(cell: dict[str, Any]) -> str:
 def verdict_words(cell: dict[str, Any]) -> str:
     """The reproducibility verdict, never "bitwise" without n of n."""
     found = cell["reproducibility"]
-    n = found["trials"]
+    n, subject = found["trials"], found.get("subject", "weights")
+    loss = "logged training loss" if subject == "weights" else "logged loss"
     return {
         "bitwise": f"bitwise, {n} of {n}",
-        "metric-only": f"weights bitwise equal, evaluation metrics differ (weights equal in {n} of {n})",
-        "loss-only": f"weights bitwise equal, the logged training loss differs (weights equal in {n} of {n})",
-        "differs": f"weights differ, {found['unique_weights']} different of {n}",
+        "metric-only": f"{subject} bitwise equal, evaluation metrics differ ({subject} equal in {n} of {n})",
+        "loss-only": f"{subject} bitwise equal, the {loss} differs ({subject} equal in {n} of {n})",
+        "differs": f"{subject} differ, {found['unique_weights']} different of {n}",
         "single": "one trial, nothing to compare",
         None: "no finished trial",
     }[found["verdict"]]
@@ -104,26 +136,6 @@ def spread_words(cell: dict[str, Any], metric: str | None) -> list[str]:
 
 def _interval(ends: Sequence[float] | None, written: Callable[[float], str]) -> str:
     return f" [{written(ends[0])}, {written(ends[1])}]" if ends else ""
-
-
-def cell_notes(cell: dict[str, Any], cuda: bool) -> list[str]:
-    """What a reader must know before using a cell's figures."""
-    speed, notes = cell["speed"], list(cell["flag_mismatch"])
-    if cell["n"] and speed["step_ms"] is None:
-        notes.append(f"too few steps for a steady figure ({speed['steps'] or 0} a trial): set train.steps to 9 or more")
-    if cuda and speed["host_bound"]:
-        notes.append(
-            f"the step is bound by the host: handing it over takes {number(speed['enqueue_ms'])} ms of "
-            f"{number(speed['step_ms']['mean'])} ms, so that the flags cannot matter and small differences are noise"
-        )
-    holes = [f"{name} in {figure['n']} of {cell['n']}" for name, figure in cell["metrics"].items() if _hole(figure)]
-    if holes:
-        notes.append(f"no mean over a hole: finite {', '.join(holes)} trials")
-    return notes
-
-
-def _hole(figure: dict[str, Any]) -> bool:
-    return figure["mean"] is None
 
 
 def _plural(count: int, one: str, many: str) -> str:

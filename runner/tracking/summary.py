@@ -7,6 +7,7 @@ from typing import Any
 from runner.cell import flatten
 from runner.report.answer import answer_to, answers
 from runner.report.markdown import bullets, table
+from runner.report.sizes import sizes_words
 from runner.report.words import verdict_words
 from runner.study import Study
 from runner.tracking.names import clean, params
@@ -69,9 +70,10 @@ def _send_study(runs: StudyRuns, run: str, study: Study, summary: dict[str, Any]
 
 
 def _study_tags(summary: dict[str, Any]) -> dict[str, str]:
-    """The answers, one a tag, and what the run's page says at its top: the answers, then the table."""
+    """The answers, one a tag, and what the run's page says at its top: price of sizes, answers, table."""
     tags = {f"recommended_{question}": answer_to(question, summary) for question in summary["recommendation"]}
-    return tags | {"mlflow.note.content": f"{bullets(answers(summary))}\n\n{table(summary)}\n"}
+    lines = bullets([*sizes_words(summary), *answers(summary)])
+    return tags | {"mlflow.note.content": f"{lines}\n\n{table(summary)}\n"}
 
 
 def _send_changed(runs: StudyRuns, run: str, figures: dict[str, float], settings: dict[str, Any]) -> None:
@@ -85,11 +87,14 @@ def cell_figures(cell: dict[str, Any]) -> dict[str, float]:
     """The figures of one cell of a summary with units in their names, as the compare page shows them.
 
     Trials are counts, `..._ms` milliseconds, `..._s` seconds; `ratio_to_default` is step time over step time; an
-    interval gives `..._low_95` and `..._high_95`; evaluation metrics stand under test/.
+    interval gives `..._low_95` and `..._high_95`; evaluation metrics stand under test/. With phase=infer what is
+    counted as `unique_outputs` are digests of all outputs. Lists (plans, trials left out) stand in the report.
     """
     counts = {"trials_finished": cell["n"], "trials_failed": cell["failed"], "trials_diverged": cell["diverged"]}
     speed = {key.replace("ratio_to_baseline", "ratio_to_default"): value for key, value in cell["speed"].items()}
-    repeats = {"trials_compared" if key == "trials" else key: value for key, value in cell["reproducibility"].items()}
+    unique = f"unique_{cell['reproducibility'].get('subject', 'weights')}"
+    names = {"trials": "trials_compared", "unique_weights": unique}
+    repeats = {names.get(key, key): value for key, value in cell["reproducibility"].items()}
     return _figures(counts) | _figures(speed) | _figures(repeats) | _figures(cell["metrics"], "test/")
 
 

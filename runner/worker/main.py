@@ -38,6 +38,7 @@ def run(argument: str) -> int:
     if series:
         series.write(series_file(folder))
     known = {"refused": refused, "flags": seen.flags, "environment": seen.environment, "process": process}
+    known["covariates"] = seen.covariates
     Record.of(trial, outcome, reason, started, **known, **figures).write(record_file(folder))
     return 0 if outcome in ("finished", "diverged") else 1
 

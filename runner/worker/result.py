@@ -13,12 +13,13 @@ from runner.record import Digests, Outcome
 from runner.series import Series
 from runner.worker.clock import StepTimes
 from runner.worker.digest import digest, lanes, sketch, text
+from runner.worker.infer import Answered
 from runner.worker.train import Trained, weights
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a training that came to its end leaves: its outcome, its series and the record's figures by field."""
+    """What a trial whose steps came to their end leaves: its outcome, its series and the record's figures by field."""
 
     outcome: Outcome
     reason: str | None
@@ -28,49 +29,48 @@ class Result:
 
 def result_of(
     model: nn.Module,
-    trained: Trained,
+    left: Trained | Answered,
     times: StepTimes,
     initial: str,
     batch_size: int,
     memory: dict[str, int | None],
-    **seconds: float,
+    **measured: float | None,
 ) -> Result:
-    """Gather a finished training; the last evaluation is the one at the end."""
-    last = trained.evaluations[max(trained.evaluations)]
-    losses = torch.stack(trained.losses)
-    final = weights(model)
+    """Gather what a phase has left; the last evaluation is the one at the end. `measured` are fields of Speed."""
+    last = left.evaluations[max(left.evaluations)]
+    losses = torch.stack(left.losses)
+    final, steps = left.digests(model)
     figures = {
         "digests": Digests(
             initial=initial,
-            data=text(lanes(trained.data)),
+            data=text(lanes(left.data)),
             losses=digest([losses]),
-            final=digest(final),
+            final=final,
             metrics=digest([torch.tensor(list(last.metrics.values()), dtype=torch.float64)]),
             predictions=text(last.lanes),
-            steps={str(step): text(words, final) for step, words in trained.weights.items()},
+            steps=steps,
         ),
         "metrics": last.metrics,
         "speed": times.speed(
-            batch_size, evaluate_s=last.evaluate_s, evaluate_samples_per_s=last.samples_per_s, **seconds
+            batch_size, evaluate_s=last.evaluate_s, evaluate_samples_per_s=last.samples_per_s, **measured
         ),
         "memory": memory,
     }
-    outcome, reason = _outcome(losses, list(model.parameters()))
-    return Result(outcome, reason, _series(trained, times, losses, final), figures)
+    reason = _not_finite(losses) or left.not_finite(model)
+    outcome: Outcome = "diverged" if reason else "finished"
+    return Result(outcome, reason, _series(left, times, losses, weights(model)), figures)
 
 
-def _outcome(losses: Tensor, parameters: list[Tensor]) -> tuple[Outcome, str | None]:
-    """Diverged if a loss or a final parameter is no finite number; a buffer may be infinite by design (a mask)."""
+def _not_finite(losses: Tensor) -> str | None:
+    """Which loss was the first that is no finite number, or None."""
     finite = torch.isfinite(losses).cpu()
-    if not finite.all():
-        return "diverged", f"the loss is {losses[~finite][0].item()} at step {int((~finite).nonzero()[0]) + 1}"
-    if not all(bool(torch.isfinite(tensor).all()) for tensor in parameters):
-        return "diverged", "a weight is not finite after the last step"
-    return "finished", None
+    if finite.all():
+        return None
+    return f"the loss is {losses.cpu()[~finite][0].item()} at step {int((~finite).nonzero()[0]) + 1}"
 
 
-def _series(trained: Trained, times: StepTimes, losses: Tensor, final: list[Tensor]) -> Series:
-    evaluations = trained.evaluations
+def _series(left: Trained | Answered, times: StepTimes, losses: Tensor, final: list[Tensor]) -> Series:
+    evaluations = left.evaluations
     names = list(evaluations[max(evaluations)].metrics)
     steps = sorted(evaluations)
     return Series(
@@ -79,7 +79,7 @@ def _series(trained: Trained, times: StepTimes, losses: Tensor, final: list[Tens
         wait_ms=times.wait_ms,
         shape=times.shape,
         loss=losses.cpu().numpy(),
-        data=torch.stack(trained.data).cpu().numpy(),
+        data=torch.stack(left.data).cpu().numpy(),
         predictions=evaluations[max(evaluations)].predictions,
         sketch=sketch(final).numpy(),
         evaluated=np.array(steps, dtype=np.int64),

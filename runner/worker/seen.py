@@ -6,9 +6,10 @@ from typing import Any
 
 @dataclass
 class Seen:
-    """Switches and environment as read in the child, what data it loaded in words, and how many steps it finished."""
+    """Switches, environment and the state of the device as read in the child, its data in words, its finished steps."""
 
     flags: dict[str, dict[str, Any]] = field(default_factory=dict)
     environment: dict[str, Any] = field(default_factory=dict)
+    covariates: dict[str, dict[str, Any]] = field(default_factory=dict)
     data: str = ""
     steps: int = 0

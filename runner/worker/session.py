@@ -3,10 +3,11 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from runner import data as datasets
 from runner.data import Data, batches
@@ -14,20 +15,23 @@ from runner.data.residence import place
 from runner.errors import Refusal
 from runner.target import source_digest
 from runner.trial import Trial
-from runner.worker import flags
+from runner.worker import covariates, flags
 from runner.worker.build import build_model, compiled
 from runner.worker.clock import Clock, recorded_event
+from runner.worker.compile_time import compile_time, own_cache
 from runner.worker.digest import digest
 from runner.worker.environment import environment
 from runner.worker.evaluate import Evaluated, evaluate
+from runner.worker.infer import Answered, answer, stream, streamed
 from runner.worker.result import Result, peak_memory, result_of
 from runner.worker.seeding import seed_everything
 from runner.worker.seen import Seen
-from runner.worker.train import AUTOCAST, train_model, weights
+from runner.worker.train import AUTOCAST, Trained, train_model, weights
 
 
 def session(trial: Trial, seen: Seen) -> Result:
-    """Train once. Raises Refusal for what only this process can find impossible, anything else as it comes."""
+    """Do the trial. Raises Refusal for what only this process can find impossible, anything else as it comes."""
+    others = covariates.compute_processes() if trial.device != "cpu" else {}  # this process has not started CUDA yet
     config, device = trial.config, usable(trial.device)
     torch.set_num_threads(config["threads"])
     seen.flags["requested"] = flags.apply(config)
@@ -41,26 +45,82 @@ def session(trial: Trial, seen: Seen) -> Result:
     model = on_device(build_model(config["model"], data), device, config)
     seen.environment["code"] = source_digest(config)
     initial = digest(weights(model))
-    model = compiled(model, config["train"]["compile"])
-    seed_everything(trial.seeds["dropout"])
-    steps, batch_size = steps_of(config["train"], data), config["train"]["batch_size"]
-    order_seed, augment_seed = trial.seeds["order"], trial.seeds["augment"]
-    source = batches.train_batches(data, batch_size, steps, device, order_seed=order_seed, augment_seed=augment_seed)
-    clock = Clock(recorded_event if device.type == "cuda" else None)
+    with own_cache(config["train"]["compile"]):
+        work = Work(trial, compiled(model, config["train"]["compile"]), data, device)
+        seed_everything(trial.seeds["dropout"])
+        card = covariates.find_card(device)
+        clock = work.clock(card)
+        with watched(clock, card, others, seen):
+            built = time.perf_counter()
+            left, measured = infer(work, card, clock) if work.infers else train(work, clock)
+            clock.stop()
+        train_s = time.perf_counter() - built - sum(one.evaluate_s for one in left.evaluations.values())
+        memory = peak_memory(device)
+        seen.flags["after"] = flags.read()  # before the evaluation, in which a model may set others
+        left.evaluations[work.steps] = work.evaluate()
+    measured |= {"build_s": built - start, "train_s": train_s}
+    return result_of(work.model, left, clock.read(), initial, work.batch_size, memory, **measured)
 
-    def evaluate_now() -> Evaluated:
-        test, dtype = batches.test_batches(data, batch_size, device), AUTOCAST.get(config["precision"]["name"])
-        return evaluate(model, test, data.view, data.classes, device, dtype)
 
-    built = time.perf_counter()
-    with counting(clock, seen):
-        trained = train_model(model, source, config, steps, data.classes, clock, evaluate_now)
-        times = clock.read()
-    train_s = time.perf_counter() - built - sum(one.evaluate_s for one in trained.evaluations.values())
-    memory = peak_memory(device)
-    seen.flags["after"] = flags.read()  # before the evaluation, in which a model may set others
-    trained.evaluations[steps] = evaluate_now()
-    return result_of(model, trained, times, initial, batch_size, memory, build_s=built - start, train_s=train_s)
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What the steps are taken with: a trial's model and data, on their device."""
+
+    trial: Trial
+    model: nn.Module
+    data: Data
+    device: torch.device
+
+    @property
+    def infers(self) -> bool:
+        """Whether a step answers a batch instead of training on it."""
+        return self.trial.config.get("phase") == "infer"
+
+    @property
+    def batch_size(self) -> int:
+        """Samples of each step."""
+        return int(self.trial.config["train"]["batch_size"])
+
+    @property
+    def steps(self) -> int:
+        """How many steps to take: as given, or from the number of epochs."""
+        train = self.trial.config["train"]
+        return int(train["steps"] or train["epochs"] * batches.steps_per_epoch(self.data, self.batch_size))
+
+    def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """The trial's training batches, from the first one."""
+        seeds = {"order_seed": self.trial.seeds["order"], "augment_seed": self.trial.seeds["augment"]}
+        return batches.train_batches(self.data, self.batch_size, self.steps, self.device, **seeds)
+
+    def evaluate(self) -> Evaluated:
+        """Evaluate the model as it is now."""
+        test = batches.test_batches(self.data, self.batch_size, self.device)
+        dtype = AUTOCAST.get(self.trial.config["precision"]["name"])
+        return evaluate(self.model, test, self.data.view, self.data.classes, self.device, dtype)
+
+    def clock(self, card: covariates.Card | None) -> Clock:
+        """A clock for one pass over the batches. It reads no energy where evaluations would be in it."""
+        train = self.trial.config["train"]
+        alone = self.infers or not train["evaluate_every"]
+        return Clock(
+            recorded_event if self.device.type == "cuda" else None,
+            energy_j=covariates.energy_reader(card) if alone else None,
+            compiling=compile_time(train["compile"]),
+        )
+
+
+def train(work: Work, clock: Clock) -> tuple[Trained, dict[str, float | None]]:
+    """Train; there is nothing that the clock does not measure."""
+    config, evaluate_now = work.trial.config, work.evaluate
+    return train_model(work.model, work.batches(), config, work.steps, work.data.classes, clock, evaluate_now), {}
+
+
+def infer(work: Work, card: covariates.Card | None, clock: Clock) -> tuple[Answered, dict[str, float | None]]:
+    """Answer all batches for their latency, by `clock`, and then for the throughput, with a clock of its own."""
+    config, streaming = work.trial.config, work.clock(card)
+    answered = answer(work.model, work.batches(), config, work.steps, work.data.classes, clock)
+    stream(work.model, work.batches(), config, work.steps, streaming)
+    return answered, streamed(streaming, work.batch_size)
 
 
 def usable(name: str) -> torch.device:
@@ -83,17 +143,12 @@ def on_device(model: nn.Module, device: torch.device, config: dict[str, Any]) ->
     return model.to(device)
 
 
-def steps_of(train: dict[str, Any], data: Data) -> int:
-    """How many steps to train: as given, or from the number of epochs."""
-    if train["steps"]:
-        return int(train["steps"])
-    return int(train["epochs"]) * batches.steps_per_epoch(data, train["batch_size"])
-
-
 @contextmanager
-def counting(clock: Clock, seen: Seen) -> Iterator[None]:
-    """Keep the number of finished steps, also when one of them fails."""
+def watched(clock: Clock, card: covariates.Card | None, others: dict[str, int], seen: Seen) -> Iterator[None]:
+    """Keep the device's state before and after the steps and the number of finished ones, also when one fails."""
+    seen.covariates["before"] = covariates.before(card, others)
     try:
         yield
     finally:
+        seen.covariates["after"] = covariates.sample(card)
         seen.steps = clock.steps

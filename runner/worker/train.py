@@ -10,7 +10,7 @@ from torch.optim import SGD, AdamW, Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler
 
 from runner.worker.clock import Clock
-from runner.worker.digest import lanes
+from runner.worker.digest import digest, lanes, text
 from runner.worker.task import check_outputs, check_targets, objective
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -28,6 +28,16 @@ class Trained:
     data: list[Tensor] = field(default_factory=list)
     weights: dict[int, Tensor] = field(default_factory=dict)
     evaluations: dict[int, Any] = field(default_factory=dict)
+
+    def digests(self, model: nn.Module) -> tuple[str, dict[str, str]]:
+        """The digest of the weights as they are now, and those of the weights after steps 1, 2, 4, 8, ..."""
+        final = weights(model)
+        return digest(final), {str(step): text(words, final) for step, words in self.weights.items()}
+
+    def not_finite(self, model: nn.Module) -> str | None:
+        """That a parameter is no finite number, or None; a buffer may be infinite by design (a mask)."""
+        finite = all(bool(torch.isfinite(tensor).all()) for tensor in model.parameters())
+        return None if finite else "a weight is not finite after the last step"
 
 
 def make_optimizer(model: nn.Module, train: dict[str, Any], fused: bool | None = None) -> Optimizer:

@@ -144,13 +144,13 @@ def overlaps(found: list[tuple[float, float]]) -> int:
 @pytest.mark.parametrize("exclusive", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_two_studies_share_a_card_in_turns_or_side_by_side_and_say_so(exclusive: bool, tmp_path: Path) -> None:
     model = ["model._target_=planted_share.Noted", f"+model.args.path={tmp_path / 'spans'}"]
-    words = ["cudnn=glob(*)", *TINY, *model, "device=cuda:2", "trials=3", f"exclusive={str(exclusive).lower()}"]
+    words = ["cudnn=glob(*)", *TINY, *model, "device=cuda:2", "trials=2", f"exclusive={str(exclusive).lower()}"]
     together = [simulated(*words, f"study={name}", folder=tmp_path) for name in "ab"]
     said = [ended(process) for process in together]
     assert [code for code, _ in said] == [0, 0], said
     waits = [line for _, text in said for line in text.splitlines() if line.startswith("waiting for ")]
     found = spans(tmp_path / "spans")
-    assert len(found) == 24
+    assert len(found) == 16
     if exclusive:
         assert overlaps(found) == 0
         pattern = r"waiting for SIMULATED CARD 2 \(SIMULATED-2\), held by process (\d+) of \w+ on \S+"

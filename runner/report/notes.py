@@ -1,0 +1,120 @@
+"""What a reader must know before using the figures, in words: doubts about the study and about single cells."""
+
+from typing import Any
+
+from runner.report.family import on_cuda
+from runner.report.number import number
+from runner.report.words import groups_words
+
+STEADY_STEPS = 8  # that many besides the first of each input size make a steady figure
+SPREAD_WORTH_A_NOTE = 1.05
+
+
+def notes(summary: dict[str, Any]) -> list[str]:
+    """Of the study first, then of each cell."""
+    cuda = on_cuda(summary)
+    found = _study_notes(summary, cuda)
+    for cell in summary["cells"]:
+        found += [f"{cell['label']}: {note}" for note in _cell_notes(cell, cuda.get(cell["environment"], False))]
+    return found
+
+
+def _study_notes(summary: dict[str, Any], cuda: dict[str, bool]) -> list[str]:
+    rocm = any(environment["hip"] for environment in summary["environments"])
+    found = ["this is a ROCm build: the flags steer MIOpen and mean other things than with cuDNN"] if rocm else []
+    if cuda and not any(cuda.values()):
+        return [
+            *found,
+            "the flags cannot act here, no CUDA in use: differences between modes are noise, none is ranked",
+        ]
+    return [*found, *_looks(summary), *_power(summary)]
+
+
+def _looks(summary: dict[str, Any]) -> list[str]:
+    """Looks at 5, 10 and 20 rounds share the 5 % of false alarms, so that adding rounds does not add alarms."""
+    at, share = summary["looks"]["at"], summary["looks"]["share"]
+    ratios = [cell["speed"]["ratio_to_baseline"] for cell in summary["cells"]]
+    compared = any(ratio["value"] is not None and not ratio["baseline"] for ratio in ratios)
+    if not compared or (len(at) < 2 and share >= 1):
+        return []
+    return [
+        "reports are planned at 5, 10 and 20 rounds and share 5 % of false alarms; "
+        f"this one, at {at[-1]} rounds, has {_share(share)} of it"
+    ]
+
+
+def _power(summary: dict[str, Any]) -> list[str]:
+    capped = sum(cell["speed"]["power_capped"] for cell in summary["cells"])
+    trials = sum(cell["n"] for cell in summary["cells"])
+    held = f"the power limit held the clock down in {capped} of {trials} trials, as is usual at full load: they count"
+    return [held] if capped else []
+
+
+def _share(share: float) -> str:
+    thirds = {0: "nothing", 1: "one third", 2: "two thirds", 3: "all"}
+    return thirds.get(round(3 * share), "") if abs(3 * share - round(3 * share)) < 1e-9 else f"{100 * share:.2g} %"
+
+
+def _cell_notes(cell: dict[str, Any], cuda: bool) -> list[str]:
+    found = [*cell["flag_mismatch"], *_unsteady(cell)]
+    return [*found, *(_device_notes(cell["speed"]) if cuda else []), *_cold(cell), *_holes(cell)]
+
+
+def _unsteady(cell: dict[str, Any]) -> list[str]:
+    """Why a cell with finished trials has no steady figure."""
+    speed = cell["speed"]
+    if not cell["n"] or speed["step_ms"] is not None:
+        return []
+    if len(speed["left_out"]) == cell["n"]:
+        return ["no trial's speed counts, see below"]
+    needed = STEADY_STEPS + (speed["shapes"] or 1)
+    return [f"too few steps for a steady figure ({speed['steps'] or 0} a trial): set train.steps to {needed} or more"]
+
+
+def _device_notes(speed: dict[str, Any]) -> list[str]:
+    found = []
+    if speed["host_bound"]:
+        found.append(
+            f"the step is bound by the host: handing it over takes {number(speed['enqueue_ms'])} ms of "
+            f"{number(speed['step_ms']['mean'])} ms, so that the flags cannot matter and small differences are noise"
+        )
+    if speed["plans"]:
+        found.append(_plans(speed["plans"]))
+    if speed["groups"]:
+        found.append(f"the trials' step times fall into {len(speed['groups'])} groups: {groups_words(speed['groups'])}")
+    if speed["spread"] is not None and speed["spread"] > SPREAD_WORTH_A_NOTE:
+        found.append(f"the slowest trial's step takes {number(speed['spread'])} times the fastest's")
+    return found
+
+
+def _plans(plans: list[dict[str, Any]]) -> str:
+    n = sum(plan["trials"] for plan in plans)
+    ratios = [f", {plan['ratio']:.3f} of the default's" if plan["ratio"] is not None else "" for plan in plans]
+    each = [
+        f"{number(plan['step_ms'])} ms in {plan['trials']} of {n}{ratio}"
+        for plan, ratio in zip(plans, ratios, strict=True)
+    ]
+    return f"which of {len(plans)} plans a process draws is chance: {'; '.join(each)}"
+
+
+def _cold(cell: dict[str, Any]) -> list[str]:
+    """The first processes after a machine's start read their kernels from the disk; no mode pays for going first.
+
+    Only what they read proves it: a first step that took long for its host is called probably cold.
+    """
+    speed, count, by_time = cell["speed"], cell["speed"]["cold_trials"], cell["speed"]["cold_by_time"]
+    if not count:
+        return []
+    counted = "the tuning figure holds for a cold start" if speed["autotune_cold"] else "not counted as tuning"
+    trials = "every trial" if speed["first_step_cold"] else "1 trial" if count == 1 else f"{count} trials"
+    seconds, probably = f"{number(speed['cold_first_step_ms'] / 1000)} s", "probably " if by_time == count else ""
+    seen = "the first on its host" if by_time else "kernels read from disk"
+    if 0 < by_time < count:
+        seen = f"{by_time} of them only probably"
+    return [f"the first step of {trials} was {probably}cold ({seconds}, {seen}), {counted}"]
+
+
+def _holes(cell: dict[str, Any]) -> list[str]:
+    metrics = cell["metrics"].items()
+    holes = [f"{name} in {figure['n']} of {cell['n']}" for name, figure in metrics if figure["mean"] is None]
+    return [f"no mean over a hole: finite {', '.join(holes)} trials"] if holes else []
