@@ -42,8 +42,20 @@ def difference(there: list[Cell], here: list[Cell]) -> str:
     """In words, how the cells of a study differ from those that are asked for now."""
     keys = sorted({key for cell in (*there, *here) for key in flatten(cell.config)})
     values = {key: [_values(key, cells) for cells in (there, here)] for key in keys}
-    parts = [f"{key} is {old} there, {new} here" for key, (old, new) in values.items() if old != new]
+    versions = {key: " (a study of another version)" if _later(key, there, here) else "" for key in keys}
+    parts = [f"{key} is {old} there{versions[key]}, {new} here" for key, (old, new) in values.items() if old != new]
     return "; ".join(parts) or f"it has {len(there)} cells, now {len(here)} are asked for, in other combinations"
+
+
+def _later(key: str, there: list[Cell], here: list[Cell]) -> bool:
+    """Whether a key came with a later version than that of the cells there.
+
+    What else they may lack are the keys of another model or data set, and what a user gives to one of his own.
+    """
+    group, *inner = key.split(".")
+    name = f"{group}.name"
+    alike = group not in ("model", "dataset") or _values(name, there) == _values(name, here)
+    return _values(key, there) == "not set" and alike and "args" not in inner
 
 
 def _values(key: str, cells: list[Cell]) -> str:

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig
 
 from runner import isolate
@@ -90,8 +91,13 @@ def rounds_of(cells: list[Asked]) -> int:
 
 def plan_said(asked: Asked) -> dict[str, Any]:
     """What the command line itself says of the plan: the rest a study that is continued has its own values for."""
-    keys = {word.lstrip("+").partition("=")[0] for word in asked.overrides}
-    return {name: value for name, value in asdict(asked.settings.plan).items() if keys & {"plan", f"plan.{name}"}}
+    said: set[str] = set()
+    for word in OverridesParser.create().parse_overrides(list(asked.overrides)):
+        group, _, name = word.key_or_group.partition(".")
+        value = word.value()
+        if group == "plan":
+            said |= set(value) if isinstance(value, dict) else {name}  # plan={steps:5} names its keys as well
+    return {name: value for name, value in asdict(asked.settings.plan).items() if name in said}
 
 
 def uri_of(settings: Settings) -> str | None:

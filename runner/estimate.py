@@ -5,6 +5,7 @@ A pilot is no trial of the study: it is done in a folder of its own that is remo
 
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from typing import Any
 
 from runner import isolate
 from runner.cell import Cell
+from runner.duration import exact
 from runner.expand import Asked
 from runner.jsonfile import canonical
 from runner.mode import mode_text
@@ -36,10 +38,13 @@ class Estimate:
     source: str
 
 
-def estimated(cells: list[Asked], records: list[Record], say: Callable[[str], None]) -> Estimate:
+def estimated(
+    cells: list[Asked], records: list[Record], say: Callable[[str], None], end_s: float | None = None
+) -> Estimate:
     """The estimate for these cells: each group that differs in the mode alone has one figure.
 
-    Takes the time of a pilot trial for each group without finished records. Raises NoEstimate.
+    Takes the time of a pilot trial for each group without finished records, but none after `end_s` by time.monotonic.
+    Raises NoEstimate.
     """
     seconds: list[float] = []
     piloted: list[Asked] = []
@@ -50,7 +55,7 @@ def estimated(cells: list[Asked], records: list[Record], say: Callable[[str], No
         counted += len(own)
         if not own:
             piloted.append(_dearest(group))
-        seconds += [mean(own) if own else _pilot_s(piloted[-1], say)] * len(group)
+        seconds += [mean(own) if own else _pilot_s(piloted[-1], say, end_s)] * len(group)
     return Estimate(mean(seconds), _source(piloted, counted))
 
 
@@ -86,8 +91,19 @@ def span_s(record: Record) -> float:
     return (datetime.fromisoformat(record.ended) - datetime.fromisoformat(record.started)).total_seconds()
 
 
-def _pilot_s(asked: Asked, say: Callable[[str], None]) -> float:
+def _timeout(asked: Asked, end_s: float | None) -> float | None:
+    """How long a pilot may take, None for any time. Raises NoEstimate where no time is left."""
+    if end_s is None:
+        return asked.settings.timeout
+    left_s = end_s - time.monotonic()
+    if left_s <= 0:
+        raise NoEstimate("no time is left for a pilot trial; give more")
+    return min(left_s, asked.settings.timeout or left_s)
+
+
+def _pilot_s(asked: Asked, say: Callable[[str], None], end_s: float | None) -> float:
     """How long a trial would take, by a pilot with its first few steps: seconds."""
+    timeout = _timeout(asked, end_s)
     say(f"a pilot trial of {_of(asked)} tells first how long the study will take")
     settings, config = asked.settings, asked.cell.config
     with tempfile.TemporaryDirectory(prefix="cudnn-mode-runner-") as temporary:
@@ -95,12 +111,15 @@ def _pilot_s(asked: Asked, say: Callable[[str], None]) -> float:
         exclusive = settings.exclusive and settings.device != "cpu"
         trial = Trial.of(Cell(_shortened(config)), 0, 0, settings.device, exclusive)
         trial.write(trial_file(folder))
-        record = isolate.run(trial, folder, os.getcwd(), settings.timeout, say)
+        record = isolate.run(trial, folder, os.getcwd(), timeout, say)
         # From the child's own start, before which it may have waited for the device or for torch to be loaded once.
         pilot_s = (datetime.now(UTC) - datetime.fromisoformat(record.started)).total_seconds()
+        if record.outcome == "timed_out" and timeout != settings.timeout:
+            assert timeout is not None
+            raise NoEstimate(f"a pilot trial of {_of(asked)} did not end in the {exact(timeout)} left; give more")
         if record.speed is None:
             raise NoEstimate(record.reason)
-        steps = config["train"]["steps"] or _steps_of_epochs(config, folder)
+        steps = config["train"]["steps"] or _steps_of_epochs(config, folder, end_s and _timeout(asked, end_s))
     every = config["train"]["evaluate_every"] if config["phase"] == "train" else None
     return whole_s(pilot_s, record.speed, steps, every)
 
@@ -110,12 +129,12 @@ def _shortened(config: dict[str, Any]) -> dict[str, Any]:
     return config | {"train": config["train"] | {"steps": steps, "epochs": None, "evaluate_every": None}}
 
 
-def _steps_of_epochs(config: dict[str, Any], folder: Path) -> int:
-    """How many steps the epochs are: a child loads the data to say so. Raises NoEstimate if it cannot."""
+def _steps_of_epochs(config: dict[str, Any], folder: Path, timeout: float | None) -> int:
+    """How many steps the epochs are: a child loads the data to say so. Raises NoEstimate if it cannot in this time."""
     Trial.of(Cell(config), 0, 0, "cpu").write(trial_file(folder))
     answer = folder / "steps"
     request = {"call": "runner.worker.epochs:count_steps", "argument": str(answer), "log": str(log_file(folder))}
-    isolate.server(config, os.getcwd()).call(request, timeout=None)
+    isolate.server(config, os.getcwd()).call(request, timeout)
     try:
         return int(answer.read_text())
     except OSError:

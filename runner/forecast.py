@@ -7,6 +7,7 @@ from typing import Any
 
 import psutil
 
+from runner.analysis.looks import Looks
 from runner.budget import RESERVE, Budget
 from runner.door import rounds_of
 from runner.duration import rough, seconds_of
@@ -68,7 +69,7 @@ def _within_budget(study: Study, before: dict[str, Any], cells: list[Asked], rec
     if not begun + new:
         return Forecast(f"budget={given}: all {there} rounds are there; trials=N allows more", rounds=there)
     try:
-        found = estimated(cells, records, _say)
+        found = estimated(cells, records, _say, end_s)
     except NoEstimate as error:
         raise ConfigError("budget", given, f"what a round takes cannot be told: {error}") from error
     looked = study.looks if before and study.summary_json.exists() else []  # else nobody has looked at it
@@ -82,6 +83,19 @@ def _within_budget(study: Study, before: dict[str, Any], cells: list[Asked], rec
     added = max(0, fitting - begun)
     line = _about(found, min(trials, fitting * len(cells)) + added * len(cells), 1)
     return Forecast(f"{line}: what fits into budget={given}", True, budget, there + added)
+
+
+def without_share(looked: list[int], rounds: int) -> str | None:
+    """What is said before rounds whose look has no share of the 5 %; None where it has one, or none are added.
+
+    `looked` are the numbers of rounds at which the study was looked at before; `rounds` is what it will have.
+    """
+    looks = Looks.of([*looked, rounds])
+    if not looked or rounds <= max(looked) or looks.share:
+        return None
+    stay = f"verdicts stay those of {looks.counting.at[-1]} rounds"
+    later = f" until {looks.next_at}" if looks.next_at else "; ask a new study for others"
+    return f"a look at {rounds} rounds has no share of the 5 %: {stay}{later}"
 
 
 def _about(found: Estimate, trials: int, cards: int) -> str:

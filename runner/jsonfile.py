@@ -106,7 +106,7 @@ def of_fields(kind: type[D], found: Any, part: str = "") -> D:
     """
     where = f"{part} " if part else ""
     if not isinstance(found, dict):
-        raise ValueError(f"{where}holds {_short(found)}, should be an object")
+        raise ValueError(f"{where}holds {short(found)}, should be an object")
     names = _names(kind)
     for what, wrong in (("lacks", names - found.keys()), ("has unknown", found.keys() - names)):
         if wrong:
@@ -127,7 +127,7 @@ def _checked(value: D, prefix: str) -> D:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field, due = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Input ")
-        raise ValueError(f"{prefix}{field} holds {_short(first['input'])}, {due}") from error
+        raise ValueError(f"{prefix}{field} holds {short(first['input'])}, {due}") from error
     return checked
 
 
@@ -139,6 +139,7 @@ def _checker(kind: type[D]) -> "TypeAdapter[D]":
     return TypeAdapter(with_config(strict)(kind))
 
 
-def _short(value: Any, size: int = 60) -> str:
+def short(value: Any, size: int = 60) -> str:
+    """A value as Python writes it, cut where it is long."""
     text = repr(value)
     return text if len(text) <= size else f"{text[:size]} ..."

@@ -11,9 +11,9 @@ class Plan:
     metadata are the bounds of what may be asked for.
     """
 
-    steps: int = field(metadata={"least": 1})
-    runs: int = field(metadata={"least": 1})
-    price_per_hour: float | None = field(metadata={"least": 0.0})
+    steps: int = field(metadata={"least": 1, "below": 10**12})
+    runs: int = field(metadata={"least": 1, "below": 10**9})
+    price_per_hour: float | None = field(metadata={"least": 0.0, "below": 1e9})
     margin: float = field(metadata={"least": 0.0001, "below": 1.0})
 
 

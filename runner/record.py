@@ -1,11 +1,12 @@
 """A record: what one trial left on disk. It holds raw facts; every statistic is derived from it elsewhere."""
 
+import sys
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from runner.jsonfile import of_fields, read_fields, write_json
+from runner.jsonfile import of_fields, read_fields, short, write_json
 from runner.trial import Trial
 
 SCHEMA = 1
@@ -139,6 +140,17 @@ class Record:
 _ADDED: dict[str, Any] = {"covariates": {}}
 _ADDED_SPEED = dict.fromkeys(("p99_ms", "steps_s", "compile_s", "first_step_read_bytes", "energy_j_per_sample"))
 
+_NO_LEAST, _FLOATS = float("-inf"), sys.float_info.max
+# What a part's numbers are at least, and below what in size: a time that ran backwards, or a figure that no device has,
+# would spoil every mean that it enters. Whole numbers beyond all floats would end the arithmetic itself.
+_BOUNDS = {
+    "speed": (0.0, 1e15),
+    "memory": (0.0, 1e18),
+    "covariates": (_NO_LEAST, 1e18),
+    **dict.fromkeys(("position", "environment", "process", "seeds", "flags"), (_NO_LEAST, _FLOATS)),
+}
+_LEAST_STEP_MS = 1e-6  # the logarithm of a step time is taken
+
 
 def _made(fields: dict[str, Any]) -> Record:
     kinds: dict[str, Any] = {"digests": Digests, "speed": Speed}
@@ -150,6 +162,23 @@ def _made(fields: dict[str, Any]) -> Record:
         datetime.fromisoformat(moment)
     for step in record.digests.steps if record.digests else ():
         int(step)
-    if record.speed and record.speed.step_ms is not None and record.speed.step_ms <= 0:
-        raise ValueError(f"speed.step_ms holds {record.speed.step_ms}, should be above 0")  # its logarithm is taken
+    for part, (least, below) in _BOUNDS.items():
+        _check_numbers(part, fields.get(part), least, below)
+    if record.speed and record.speed.step_ms is not None:
+        _check_numbers("speed.step_ms", record.speed.step_ms, _LEAST_STEP_MS, _FLOATS)
     return record
+
+
+def _check_numbers(name: str, value: Any, least: float, below: float) -> None:
+    """Raises ValueError for a number in `value`, at any depth, that is under `least` or not `below` in size."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            _check_numbers(f"{name}.{key}", one, least, below)
+    elif isinstance(value, list):
+        for index, one in enumerate(value):
+            _check_numbers(f"{name}.{index}", one, least, below)
+    elif isinstance(value, int | float):
+        if value < least:
+            raise ValueError(f"{name} holds {short(value)}, should be at least {least:g}")
+        if abs(value) >= below:
+            raise ValueError(f"{name} holds {short(value)}, should be below {below:g} in size")

@@ -113,8 +113,7 @@ class Study(Owned):
     @property
     def looks(self) -> list[int]:
         """The numbers of rounds at which the study was looked at, the present one too."""
-        asked = self.asked()
-        return list(asked.get("looks", [asked["rounds"]]))
+        return looks_of(self.asked())
 
     def _check_asked(self) -> None:
         """Raises StudyError if study.json does not hold what a study is continued by."""
@@ -243,6 +242,11 @@ class Study(Owned):
     def report_markdown(self) -> Path:
         """The report for terminals and pull requests."""
         return self.folder / "report.md"
+
+
+def looks_of(asked: dict[str, Any]) -> list[int]:
+    """The numbers of rounds at which was looked by what study.json holds; none where there is no study yet."""
+    return list(asked.get("looks", [asked["rounds"]])) if asked else []
 
 
 def _longer(asked: dict[str, Any], rounds: int, looked: list[int]) -> dict[str, Any]:

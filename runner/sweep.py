@@ -21,7 +21,7 @@ from runner.cards import working
 from runner.door import in_turn, plan_said, rounds_of, settle, uri_of
 from runner.errors import ConfigError, Refusal, StudyError, unwritable
 from runner.expand import Asked, assignment, expand
-from runner.forecast import Forecast, forecast
+from runner.forecast import Forecast, forecast, without_share
 from runner.interrupt import Terminated, end_descendants, reason_of, terminable
 from runner.mirror import Mirror
 from runner.presence import leave, present
@@ -30,7 +30,7 @@ from runner.record import Record
 from runner.report import write_report
 from runner.report.terminal import show
 from runner.rounds import Attempt, Place, attempt_of, close_all, launch, rounds_to_do, set_aside_all, to_redo
-from runner.study import Study
+from runner.study import Study, looks_of
 
 FAILED, REFUSED, INTERRUPTED = 1, 2, 130
 
@@ -85,8 +85,10 @@ def _sweep(arguments: list[str], config: DictConfig, loader: ConfigLoader, launc
         mirror.end_leftovers()
         redo = to_redo(study, settings.retry)
         progress = Progress(study, _there(study, redo), ahead.rounds, ahead.timed)
-        if ahead.line:
-            progress.say(ahead.line)
+        looked = ahead.budget.looked if ahead.budget else looks_of(before)
+        for line in (without_share(looked, progress.rounds), ahead.line):
+            if line:
+                progress.say(line)
         try:
             if cards:
                 on_cards(cards, study, cells, redo, progress)

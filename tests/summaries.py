@@ -93,7 +93,7 @@ def make_summary(*cells: tuple[str, dict[str, Any]], settings: dict[str, Any] | 
         "schema": 1,
         "study": "planted",
         "plan": {"steps": 10_000, "runs": 1, "price_per_hour": None, "margin": 0.02},
-        "looks": {"at": [20], "share": 1.0},
+        "looks": {"at": [20], "share": 1.0, "counting": 20, "next": None},
         "margin": 0.02,
         "most_rounds": 1000,
         "trials": {"asked": 5 * len(cells), "there": 5 * len(cells)},

@@ -1,6 +1,7 @@
 """A budget: how many rounds fit, by a clock that the tests set; and real studies that keep to one."""
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -145,9 +146,10 @@ def test_a_budget_fits_as_many_rounds_as_are_allowed_and_a_later_one_adds_some(t
     assert rounds_of(study) == [2, 2] and study.asked()["looks"] == [2]
     code, said = done(*words, "trials=3", folder=tmp_path)
     assert code == 0 and "(from 4 finished trials)" in said and "pilot" not in said, said
+    assert "a look at 3 rounds has no share of the 5 %: verdicts stay those of 2 rounds until 10" in said
     assert rounds_of(study) == [2, 2, 2] and study.asked()["looks"] == [2, 3]
     code, said = done(*words, "trials=3", folder=tmp_path)
-    assert code == 0 and "budget=10min: all 3 rounds are there" in said, said
+    assert code == 0 and "budget=10min: all 3 rounds are there" in said and "no share" not in said, said
     assert json.loads(study.summary_json.read_text())["partial"] is False
 
 
@@ -164,11 +166,18 @@ def test_no_round_begins_that_will_not_end_in_time_and_none_is_missing_then(tmp_
     assert json.loads(study.summary_json.read_text())["trials"] == {"asked": rounds, "there": rounds}
 
 
-def test_a_budget_for_less_than_a_round_is_refused_and_says_what_a_round_takes(tmp_path: Path) -> None:
+def test_a_budget_that_is_over_before_its_pilot_is_refused(tmp_path: Path) -> None:
     code, said = done("cudnn=default,benchmark", *PLAIN, "budget=0.1s", folder=tmp_path)
-    assert code == 2 and "error: budget=0.1s: a round of 2 trials takes about " in said and "give at least" in said, (
-        said
-    )
+    why = "error: budget=0.1s: what a round takes cannot be told: no time is left for a pilot trial; give more"
+    assert code == 2 and why in said and "pilot trial of" not in said, said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pilot_that_does_not_end_within_the_budget_is_ended_and_the_budget_refused(tmp_path: Path) -> None:
+    hangs = ["model._target_=planted.Fails", "+model.args.how=hang", "+model.args.step=3"]
+    code, said = done("cudnn=default", *TINY, *hangs, "budget=30s", folder=tmp_path)
+    why = r"error: budget=30s: .*a pilot trial of 10 steps of default \(F,F\) did not end in the [0-9.]+ s left; give"
+    assert code == 2 and re.search(why, said), said
     assert list(tmp_path.iterdir()) == []
 
 

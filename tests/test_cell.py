@@ -8,7 +8,7 @@ from factory import make_cell
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.cell import Cell, flatten, labels, varying
+from runner.cell import Cell, difference, flatten, labels, varying
 
 values = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.lists(st.integers())
 configs = st.dictionaries(st.text(), values | st.dictionaries(st.text(), values, max_size=4), min_size=1, max_size=5)
@@ -84,3 +84,28 @@ def test_labels_of_different_cells_differ() -> None:
     cells = [make_cell(mode, **others) for mode in ("default", "benchmark") for others in settings]
     assert list(labels(cells)) == [cell.id for cell in cells]
     assert len(set(labels(cells).values())) == 8
+
+
+LATER = "a study of another version"
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "said"),
+    [
+        ({}, {"phase": "train"}, f"phase is not set there ({LATER}), train here"),
+        ({"train": {"steps": 5}}, {"train": {"steps": 5, "compile": "off"}}, f"not set there ({LATER}), off here"),
+        ({}, {"model": {"name": "resnet", "depth": 18, "stem": 1}}, f"model.stem is not set there ({LATER}), 1 here"),
+        ({"phase": "train"}, {}, "phase is train there, not set here"),
+        ({"precision": "bf16"}, {}, "precision is bf16 there, fp32 here"),
+        ({}, {"model": {"name": "lstm", "layers": 2}}, "model.layers is not set there, 2 here; model.name is resnet"),
+        (
+            {"model": {"name": "custom", "args": {"a": 1}}},
+            {"model": {"name": "custom", "args": {"a": 1, "b": 2}}},
+            "model.args.b is not set there, 2 here",
+        ),
+    ],
+)
+def test_a_key_that_a_study_lacks_tells_of_another_version(
+    there: dict[str, Any], here: dict[str, Any], said: str
+) -> None:
+    assert said in difference([make_cell(**there)], [make_cell(**here)])

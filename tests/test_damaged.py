@@ -78,7 +78,8 @@ def test_a_damaged_trial_is_named_and_left_out_and_all_others_are_there(
     ]
     assert summary["cells"][1]["speed"]["ratio_to_baseline"]["pairs"] == 4
     text = study.report_markdown.read_text()
-    assert "\n- partial: 19 of 20 trials are there\n- 1 damaged record was set aside\n" in text
+    partial = "- partial: 19 of 20 trials are there, so the verdicts are provisional"
+    assert f"\n{partial}\n- 1 damaged record was set aside\n" in text
     assert f"\n## Records set aside\n\n- {path}" in text
     assert "| 4, 1 missing |" in text
 
@@ -103,7 +104,7 @@ def test_what_is_missing_is_counted_once_with_the_first_environment(tmp_path: Pa
     summary = write_report(study)
     assert [(cell["n"], cell["missing"]) for cell in summary["cells"]] == [(3, 2), (2, 0)]
     assert (summary["trials"], summary["damaged"]) == ({"asked": 7, "there": 5}, [])
-    assert "- partial: 5 of 7 trials are there\n" in study.report_markdown.read_text()
+    assert "- partial: 5 of 7 trials are there, so the verdicts are provisional\n" in study.report_markdown.read_text()
 
 
 def test_a_whole_study_says_nothing_of_it(tmp_path: Path) -> None:

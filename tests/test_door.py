@@ -4,9 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from composed import settings
 from conftest import call
 from mlflow.tracking import MlflowClient
 
+from runner.door import plan_said
+from runner.expand import Asked
 from runner.study import Study
 
 REFUSED = [
@@ -52,6 +55,9 @@ REFUSED = [
     (["plan.steps=100,200"], ["plan.steps=100,200", "study as a whole"]),
     (["plan.margin=0.01,0.02", "cudnn=glob(*)"], ["plan.margin=0.01,0.02", "study as a whole"]),
     (["plan.runs=0"], ["plan.runs", "at least 1"]),
+    (["plan.steps=1000000000000"], ["plan.steps=1000000000000", "below 1000000000000"]),
+    (["plan.runs=1000000000"], ["plan.runs=1000000000", "below 1000000000"]),
+    (["plan.price_per_hour=1e9"], ["plan.price_per_hour=1000000000.0", "below 1000000000.0"]),
 ]
 
 
@@ -101,9 +107,25 @@ def test_what_only_a_child_knows_ends_the_first_round(arguments: list[str], word
     assert len(Study.open(tmp_path / "s").records()) == 2
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], {}),
+        (["cudnn=benchmark", "train.steps=6"], {}),
+        (["plan.steps=5"], {"steps": 5}),
+        (["plan={steps:5}"], {"steps": 5}),
+        (["+plan={steps:5,margin:0.1}", "++plan.runs=3"], {"steps": 5, "margin": 0.1, "runs": 3}),
+        (["plan={}"], {}),
+        (["plan.price_per_hour=null"], {"price_per_hour": None}),
+    ],
+)
+def test_of_a_plan_only_the_keys_that_are_named_are_said(words: list[str], said: dict[str, object]) -> None:
+    assert plan_said(Asked(tuple(words), settings(*words))) == said
+
+
 def test_seeds_noise_takes_20_rounds_and_a_plan_stays_but_for_what_is_said(tmp_path: Path) -> None:
     default = {"steps": 10_000, "runs": 1, "price_per_hour": None, "margin": 0.02}
-    said = [[], ["plan.steps=7", "plan.price_per_hour=2"], ["plan.margin=0.05"], []]
+    said = [[], ["plan.steps=7", "plan.price_per_hour=2"], ["plan={margin:0.05}"], []]
     plans = []
     for words in said:
         done = call("runner", "seeds=fixed,all", "device=cuda:7", "study=s", "tracking=off", *words, folder=tmp_path)

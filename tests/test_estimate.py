@@ -11,11 +11,12 @@ from composed import SMALL, settings
 from conftest import call
 from factory import make_cell, make_record
 
-from runner import estimate
+from runner import estimate, isolate
 from runner.estimate import NoEstimate, estimated, whole_s
 from runner.expand import Asked
-from runner.record import Record, Speed
+from runner.record import Record, Speed, now
 from runner.study import Study
+from runner.trial import Trial
 
 TWELVE = ["cudnn=glob(*)", "trials=3"]
 CUSTOM = ["model=custom", "dataset=custom", "dataset._target_=planted.plain_data", "dataset.view=image"]
@@ -92,7 +93,7 @@ def test_finished_trials_tell_without_a_pilot() -> None:
 def test_each_setting_beside_the_mode_has_a_pilot_of_its_dearest_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     piloted = []
 
-    def pilot_s(asked: Asked, say: object) -> float:
+    def pilot_s(asked: Asked, say: object, end_s: float | None) -> float:
         piloted.append((asked.settings.cudnn.benchmark, asked.settings.train.batch_size))
         return float(asked.settings.train.batch_size or 0)
 
@@ -129,6 +130,34 @@ def test_a_pilot_does_ten_steps_leaves_nothing_and_says_what_failed(isolation: s
     with pytest.raises(NoEstimate, match="planted failure in step 10"):
         estimated(cells("default", words=[*words, *fails]), [], said.append)
     assert list(leftovers.glob("cudnn-mode-runner-*")) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "left_s", "timeouts", "why"),
+    [
+        ([], 7.0, [7.0], r"a pilot trial of 6 steps of default \(F,F\) did not end in the 7.00 s left; give more"),
+        (["timeout=60"], 7.0, [7.0], "did not end in the 7.00 s left; give more"),
+        (["timeout=5"], 7.0, [5.0], "planted end"),
+        (["timeout=5"], None, [5.0], "planted end"),
+        ([], None, [None], "planted end"),
+        (["timeout=5"], 0.0, [], "no time is left for a pilot trial; give more"),
+        ([], -3.0, [], "no time is left for a pilot trial; give more"),
+    ],
+)
+def test_a_pilot_gets_the_time_of_a_trial_but_no_more_than_is_left(
+    words: list[str], left_s: float | None, timeouts: list[float | None], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[float | None] = []
+
+    def run(trial: Trial, folder: Path, working_folder: str, timeout: float | None, say: object) -> Record:
+        given.append(timeout)
+        return Record.of(trial, "timed_out", "planted end", now())
+
+    monkeypatch.setattr(isolate, "run", run)
+    monkeypatch.setattr(estimate.time, "monotonic", lambda: 100.0)
+    with pytest.raises(NoEstimate, match=why):
+        estimated(cells("default", words=words), [], print, None if left_s is None else 100.0 + left_s)
+    assert given == timeouts
 
 
 def test_epochs_are_counted_in_the_child(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,6 +140,19 @@ def test_without_cuda_nothing_is_said_about_tuning():
     assert figures.first_step_ms == 2500.0
 
 
+def test_a_mode_that_does_not_tune_has_no_cost_of_tuning():
+    own, base = make_sample("deterministic", [8.0] * 2, first_ms=2500.0), make_sample("default", [10.0] * 2)
+    figures = start_figures(own, base)
+    assert (figures.autotune_s, figures.autotune_seen, figures.autotune_cold) == (None, False, False)
+
+
+def test_without_cuda_no_first_step_is_cold():
+    sample = make_sample("default", [10.0] * 3, CPU, first_step_read_bytes=400 * MIB)
+    assert cold_trials(sample.records) == set()
+    assert cold_trials(first(make_sample("default", [10.0] * 3, CPU), [8200.0, 2000.0, 2050.0]).records) == set()
+    assert (start_figures(sample, None).cold_trials, start_figures(sample, None).first_step_cold) == (0, False)
+
+
 def test_no_trial_no_figure():
     empty = replace(make_sample("default", [10.0]), records=[])
     figures = start_figures(empty, empty)

@@ -22,7 +22,7 @@ from runner.study import Study, record_file
 @pytest.fixture(autouse=True)
 def five_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """A trial takes five seconds, and this process has just begun."""
-    monkeypatch.setattr(forecast, "estimated", lambda cells, records, say: Estimate(5.0, "a source"))
+    monkeypatch.setattr(forecast, "estimated", lambda *_: Estimate(5.0, "a source"))
     monkeypatch.setattr(forecast, "_process_began_s", time.monotonic)
 
 
@@ -108,6 +108,40 @@ def test_a_budget_for_less_than_a_round_names_what_would_do(tmp_path: Path) -> N
     why = r"budget=10s: a round of 2 trials takes about 10 s \(from a source\), and 1 s have passed; give at least 11s"
     with pytest.raises(ConfigError, match=why):
         told(tmp_path, two_cells("trials=20", "budget=10s"), {})
+
+
+@pytest.mark.parametrize(
+    ("looked", "rounds", "line"),
+    [
+        ([], 12, None),
+        ([1], 5, None),
+        ([10], 10, None),
+        ([20], 10, None),
+        ([5], 10, None),
+        ([10], 20, None),
+        ([5], 7, "a look at 7 rounds has no share of the 5 %: verdicts stay those of 5 rounds until 10"),
+        ([10], 12, "a look at 12 rounds has no share of the 5 %: verdicts stay those of 10 rounds until 20"),
+        ([5, 10, 12], 14, "a look at 14 rounds has no share of the 5 %: verdicts stay those of 10 rounds until 20"),
+        ([20], 40, "a look at 40 rounds has no share of the 5 %: verdicts stay those of 20 rounds; ask a new study"),
+    ],
+)
+def test_rounds_whose_look_has_no_share_are_announced(looked: list[int], rounds: int, line: str | None) -> None:
+    said = forecast.without_share(looked, rounds)
+    assert (said or "").removesuffix(" for others") == (line or "")
+
+
+def test_pilots_get_what_is_left_of_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = []
+
+    def estimated(cells: object, records: object, say: object, end_s: float | None = None) -> Estimate:
+        ends.append(end_s)
+        return Estimate(5.0, "a source")
+
+    monkeypatch.setattr(forecast, "estimated", estimated)
+    monkeypatch.setattr(forecast, "_process_began_s", lambda: 1e9)
+    told(tmp_path, two_cells("trials=20", "budget=33s"), {})
+    told(tmp_path, two_cells("trials=20"), {})
+    assert ends == [1e9 + 33, None]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from runner.analysis.evidence import Evidence
 from runner.analysis.looks import Looks
 from runner.analysis.summary import summarise
 from runner.jsonfile import read_json, write_json
-from runner.report.words import ratio_words
+from runner.report.notes import notes
 
 
 @pytest.mark.parametrize(
@@ -64,11 +64,25 @@ def test_the_next_look_has_the_level_that_was_foretold(rounds, further):
         assert foretold == 1
 
 
-def test_what_is_said_where_no_share_is_left():
-    spent = "the 5 % are spent by the looks at 5, 10 and 20 rounds: ask a new study"
-    assert Looks((5, 10, 20, 40)).why_none == spent
-    taken = "the look at 5 rounds took the share of all looks below 10 rounds: look again at 10"
-    assert Looks((5, 7)).why_none == taken
+@pytest.mark.parametrize(
+    ("at", "counting", "following"),
+    [
+        ([5], 5, 10),
+        ([10], 10, 20),
+        ([20], 20, None),
+        ([5, 7], 5, 10),
+        ([5, 7, 9], 5, 10),
+        ([10, 12], 10, 20),
+        ([5, 10], 10, 20),
+        ([20, 40], 20, None),
+        ([5, 20, 25, 30], 20, None),
+        ([1, 3], 3, 10),
+    ],
+)
+def test_the_look_that_counts_is_the_last_with_a_share(at, counting, following):
+    looks = Looks.of(at)
+    assert (looks.counting.at[-1], looks.next_at) == (counting, following)
+    assert looks.counting.share > 0
 
 
 def asked_at(study, **changes):
@@ -80,7 +94,7 @@ def asked_at(study, **changes):
 def test_a_study_that_grew_is_judged_at_its_share(tmp_path):
     study = asked_at(four_modes(tmp_path / "study", rounds=10), looks=[5, 10])
     summary = summarise(study)
-    assert summary["looks"] == {"at": [5, 10], "share": pytest.approx(1 / 3)}
+    assert summary["looks"] == {"at": [5, 10], "share": pytest.approx(1 / 3), "counting": 10, "next": 20}
     levels = [cell["speed"]["ratio_to_baseline"]["level"] for cell in summary["cells"]]
     assert levels == pytest.approx([1 - 0.05 / 3 / 3] * 4)
 
@@ -102,11 +116,25 @@ def test_the_margin_comes_from_the_plan(tmp_path):
     assert {cell["speed"]["ratio_to_baseline"]["verdict"] for cell in summary["cells"]} == {"equivalent"}
 
 
-def test_the_report_says_why_a_look_too_many_claims_nothing(tmp_path):
-    summary = summarise(asked_at(four_modes(tmp_path / "study", rounds=7), looks=[5, 7]))
-    words = ratio_words(summary["cells"][1], summary)
-    assert "no interval, undecided: the look at 5 rounds took the share of all looks below 10 rounds" in words
-    assert words.endswith("look again at 10; 10 rounds in all would settle it")
+@pytest.mark.parametrize(
+    ("first", "then", "words"),
+    [
+        (5, 7, "ratios are those of the look at 5 rounds; the next look is at 10"),
+        (10, 12, "ratios are those of the look at 10 rounds; the next look is at 20"),
+        (20, 24, "ratios are those of the look at 20 rounds; a new study is needed for another"),
+    ],
+)
+def test_rounds_added_between_looks_leave_the_answer_as_it_was(tmp_path, first, then, words):
+    before = summarise(asked_at(four_modes(tmp_path / "before", rounds=first), looks=[first]))
+    after = summarise(asked_at(four_modes(tmp_path / "after", rounds=then), looks=[first, then]))
+    ratios = [[cell["speed"]["ratio_to_baseline"] for cell in one["cells"]] for one in (before, after)]
+    assert ratios[0] == ratios[1]
+    assert {one["verdict"] for one in ratios[1]} == {"equivalent", "faster", "slower"}
+    for question in ("fastest", "reproducible", "balanced"):
+        assert after["recommendation"][question]["label"] == before["recommendation"][question]["label"]
+    assert after["cells"][0]["speed"]["step_ms"]["n"] == then
+    (note,) = [note for note in notes(after) if note.startswith("reports are planned")]
+    assert note.endswith(f"this one, at {then} rounds, has nothing of it: {words}")
 
 
 def test_a_study_without_a_say_is_looked_at_with_what_is_there(tmp_path):

@@ -6,7 +6,7 @@ from summaries import FIGURE, make_summary
 from runner.report.markdown import markdown
 from runner.report.notes import notes
 from runner.report.table import header, rows
-from runner.report.words import completeness_words
+from runner.report.words import bound_words, completeness_words
 
 PLANS = [
     {"step_ms": 12.1, "trials": 6, "ratio": 0.85},
@@ -100,9 +100,39 @@ def test_speed_left_out_is_named_with_its_reason_and_counted_at_the_top():
     summary = make_summary(("default", {}), ("benchmark", {"left_out": left_out}))
     text = markdown(summary)
     assert completeness_words(summary) == ["the speed of 1 trial does not count"]
+    left_out.append({"trial": 4, "why": "heat"})
+    assert completeness_words(summary) == ["the speed of 2 trials does not count"]
     assert "- the speed of 1 trial does not count\n" in text
     section = text.split("## Speed figures left out\n\n")[1].split("\n\n")[0]
     assert section == "- benchmark (F,T), trial 3: 2 other processes on the device before its steps"
+
+
+def test_trials_left_out_for_one_reason_are_one_line():
+    whys = ["heat", "1 other process on the device before its steps", "heat", "heat"]
+    left_out = [{"trial": number, "why": why} for number, why in enumerate(whys)]
+    text = markdown(make_summary(("default", {"left_out": left_out[:1]}), ("benchmark", {"left_out": left_out})))
+    assert text.split("## Speed figures left out\n\n")[1].split("\n\n")[0].splitlines() == [
+        "- default (F,F), trial 0: heat",
+        "- benchmark (F,T), trials 0, 2, 3: heat",
+        "- benchmark (F,T), trial 1: 1 other process on the device before its steps",
+    ]
+
+
+def test_two_equal_of_two_say_nothing_about_a_further_one():
+    summary = make_summary(("default", {}))
+    summary["cells"][0]["reproducibility"] |= {"trials": 2, "bound_95": 0.95}
+    assert bound_words(summary["cells"][0]) == "2 processes from 1 interpreter"
+
+
+def test_too_few_steps_for_a_99th_percentile_are_told_where_there_is_no_column():
+    settings, note = {"phase": "infer"}, "a 99th percentile needs 100 steady steps"
+    without = make_summary(("default", {}), settings=settings)
+    assert "p99 ms" not in header(without) and notes(without) == [note]
+    without["environments"][0]["device"] = "cpu"
+    assert note in notes(without)
+    one = make_summary(("default", {}), ("benchmark", {"p99_ms": 44.4}), settings=settings)
+    assert "p99 ms" in header(one) and notes(one) == []
+    assert notes(make_summary(("default", {"step_ms": None}), settings=settings))[0] != note
 
 
 def test_a_cell_whose_speed_never_counts_is_not_told_to_take_more_steps():
@@ -129,8 +159,8 @@ def test_a_power_limit_is_one_line_for_the_study():
         ([5], 1 / 3, "this one, at 5 rounds, has one third of it"),
         ([5, 10], 1 / 3, "this one, at 10 rounds, has one third of it"),
         ([10], 2 / 3, "this one, at 10 rounds, has two thirds of it"),
-        ([20, 25], 0.0, "this one, at 25 rounds, has nothing of it"),
         ([20], 1.0, None),
+        ([1], 1 / 3, None),
     ],
 )
 def test_looks_are_told_if_they_share(at, share, words):

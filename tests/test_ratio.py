@@ -71,10 +71,41 @@ def test_pairs_need_the_same_round_host_and_gpu():
     assert len(pairs_of(own, other)) == 3
 
 
+def turned(sample):
+    """The same trials in the opposite rounds, on the cards GPU-0, GPU-1 and so on: none can be paired."""
+    last = len(sample.records) - 1
+    moved = [replace(one, environment=GPU | {"gpu_uuid": f"GPU-{last - one.number}"}) for one in sample.records]
+    return replace(sample, records=moved)
+
+
+def spread(sample):
+    """Each trial on the card of its number."""
+    moved = [replace(one, environment=GPU | {"gpu_uuid": f"GPU-{one.number}"}) for one in sample.records]
+    return replace(sample, records=moved)
+
+
 def test_unpaired_trials_are_said_to_be_so():
-    elsewhere = make_sample("benchmark", [8, 8.1, 7.9], GPU | {"gpu_uuid": "GPU-2"})
-    ratio = compared(elsewhere, make_sample("default", [10, 10.1, 9.9]), 1)
-    expected = welch_interval(np.log([8, 8.1, 7.9]), np.log([10, 10.1, 9.9]))
+    own, base = [make_sample("benchmark", [8, 8.1, 7.9, 8]), make_sample("default", [10, 10.1, 9.9, 10])]
+    ratio = compared(turned(own), spread(base), 1)
+    assert ratio.verdict == "faster"
+    assert (ratio.paired, ratio.why) == (False, "no round has both on the same GPU and host")
+    expected = welch_interval(np.log([8, 8.1, 7.9, 8]), np.log([10, 10.1, 9.9, 10]))
+    assert ratio.ci95 == pytest.approx(tuple(np.exp(expected)))
+
+
+@pytest.mark.parametrize("place", [{"gpu_uuid": "GPU-2"}, {"host": "node2"}, {"host": "node2", "gpu_uuid": None}])
+def test_different_cards_claim_nothing(place):
+    ratio = compared(make_sample("benchmark", [8, 8.1, 7.9], GPU | place), make_sample("default", [10, 10.1, 9.9]), 1)
+    assert (ratio.value, ratio.ci95, ratio.verdict) == (pytest.approx(0.8, rel=1e-3), None, "undecided")
+    assert (ratio.paired, ratio.why) == (False, "they ran on different cards")
+
+
+def test_a_card_in_common_makes_the_claim():
+    own = make_sample("benchmark", [8, 8.1, 7.9], GPU | {"gpu_uuid": "GPU-2"})
+    base = make_sample("default", [10, 10.1, 9.9, 10])
+    moved = [*base.records[:3], replace(base.records[3], environment=GPU | {"gpu_uuid": "GPU-2"})]
+    ratio = compared(own, replace(base, records=moved), 1)
+    expected = welch_interval(np.log([8, 8.1, 7.9]), np.log([10, 10.1, 9.9, 10]))
     assert (ratio.paired, ratio.why) == (False, "no round has both on the same GPU and host")
     assert ratio.ci95 == pytest.approx(tuple(np.exp(expected)))
 
@@ -153,23 +184,30 @@ def test_what_20_rounds_leave_undecided_asks_for_a_new_study():
     assert ratio.rounds == rounds_to_settle(np.log(steps / 10).tolist(), half_widths(fresh), 0.02)
 
 
-def test_a_look_after_the_last_share_claims_nothing():
+def test_a_look_without_a_share_is_that_of_the_rounds_that_had_one():
     own, base = make_sample("benchmark", np.linspace(7.9, 8.1, 30)), make_sample("default", [10.0] * 30)
-    assert compared(own, base, looks=Looks((30,))).verdict == "faster"
+    least = [replace(one, records=one.records[:20]) for one in (own, base)]
+    assert compared(own, base, looks=Looks((30,))).pairs == 30
     spent = compared(own, base, looks=Looks((20, 30)))
-    assert (spent.value, spent.ci95, spent.verdict) == (pytest.approx(0.8, rel=1e-3), None, "undecided")
-    assert spent.why == "the 5 % are spent by the look at 20 rounds: ask a new study"
-    assert (spent.new_study, spent.rounds[0]) == (True, 2)
+    assert spent == compared(*least, looks=Looks((20,)))
+    assert (spent.pairs, spent.verdict) == (20, "faster")
+    taken = compared(own, base, 3, looks=Looks((5, 7)))
+    assert (taken.pairs, taken.level) == (5, pytest.approx(1 - 0.05 / 9))
+
+
+def test_what_is_open_between_looks_is_foretold_for_the_next_one():
+    own, base = make_sample("benchmark", [*(10 * UNSURE), 1.0, 1.0]), make_sample("default", [10.0] * 7)
+    ratio = compared(own, base, 3, Looks((5, 7)))
+    assert (ratio.verdict, ratio.new_study) == ("undecided", False)
+    left = 1 - 0.05 * np.where(ROUNDS < 10, 0, np.where(ROUNDS < 20, 1 / 3, 2 / 3)) / 3
+    assert ratio.rounds == rounds_to_settle(np.log(UNSURE).tolist(), half_widths(left), 0.02)
 
 
 def test_unpaired_trials_share_the_looks_too():
-    elsewhere, base = make_sample("benchmark", [8, 8.1, 7.9], GPU | {"gpu_uuid": "2"}), make_sample("default", [10, 11])
-    first = compared(elsewhere, base, looks=Looks((5,)))
-    expected = welch_interval(np.log([8, 8.1, 7.9]), np.log([10, 11]), 1 - 0.05 / 3)
-    assert first.ci95 == pytest.approx(tuple(np.exp(expected)))
-    spent = compared(elsewhere, base, looks=Looks((5, 7)))
-    assert (spent.ci95, spent.verdict) == (None, "undecided")
-    assert spent.why.startswith("no round has both on the same GPU and host; the look at 5 rounds took")
+    own, base = turned(make_sample("benchmark", [8, 8.1, 7.9, 8])), spread(make_sample("default", [10, 11, 10, 11]))
+    expected = welch_interval(np.log([8, 8.1, 7.9, 8]), np.log([10, 11, 10, 11]), 1 - 0.05 / 3)
+    for looks in (Looks((5,)), Looks((5, 7))):
+        assert compared(own, base, looks=looks).ci95 == pytest.approx(tuple(np.exp(expected)))
 
 
 def hot(record):

@@ -122,8 +122,8 @@ def test_unpaired_trials_are_said_to_be_so():
     one, two = undecided_pair()
     elsewhere = [replace(record, environment=GPU | {"gpu_uuid": "GPU-2"}) for record in two.records]
     answer = answers([one, replace(two, records=elsewhere)], rounds=[5])["fastest"]["undecided"]
-    assert answer.startswith("needs more rounds: ")
-    assert "no round has both on the same GPU and host" in answer
+    assert answer.startswith("not told apart are ")  # which no rounds on these cards would change
+    assert answer.endswith("(they ran on different cards)")
 
 
 def test_too_few_steps_are_no_reason_for_more_rounds():
@@ -133,10 +133,58 @@ def test_too_few_steps_are_no_reason_for_more_rounds():
     }
 
 
+HOT = {"throttle_reasons": "hw_thermal_slowdown"}
+
+
+def seen(sample, covariates):
+    """The sample with these covariates after the steps of every trial."""
+    return replace(sample, records=[replace(one, covariates={"after": covariates}) for one in sample.records])
+
+
+@pytest.mark.parametrize(
+    ("covariates", "why"),
+    [
+        (HOT, "whose trials were throttled"),
+        ({"other_processes": 1}, "whose trials shared the device or were throttled"),
+    ],
+)
+def test_a_mode_that_was_left_out_does_not_keep_the_others_from_a_rank(covariates, why):
+    three = [sample_of("default", noisy(100, 5, 0), digests="own"), sample_of("benchmark", noisy(60, 5, 1))]
+    found = answers([*three, seen(sample_of("deterministic", noisy(50, 5, 2)), covariates)])
+    for question in ("fastest", "reproducible", "balanced"):
+        assert found[question]["label"] == "benchmark (F,T)"
+        assert found[question]["why"].endswith(f"; without deterministic (T,F), {why}")
+
+
+def test_the_only_mode_that_repeats_is_named_even_if_its_speed_does_not_count():
+    two = [sample_of(mode, noisy(100, 5, 0), digests="own") for mode in ("default", "benchmark")]
+    answer = answers([*two, seen(sample_of("deterministic", noisy(50, 5, 2)), HOT)])["reproducible"]
+    assert answer["why"] == (
+        "bitwise, 5 of 5; the only mode here that repeats: its time is not known for want of a steady step time"
+    )
+
+
+def test_cells_that_are_both_bound_by_the_host_have_no_rank_among_each_other():
+    bound = [sample_of(mode, noisy(ms, 5, 0), enqueue_ms=99.0) for mode, ms in [("default", 100), ("benchmark", 90)]]
+    slow = sample_of("deterministic", noisy(150, 5, 2), enqueue_ms=10.0)
+    answer = answers([*bound, slow])["fastest"]["undecided"]
+    assert answer.startswith("not told apart are benchmark (F,T) (15 min ")
+    assert "default (F,F) (16 min " in answer
+    assert answer.endswith("(both are bound by the host)")
+    fast = sample_of("deterministic", noisy(50, 5, 2), enqueue_ms=10.0)
+    assert answers([*bound, fast])["fastest"]["label"] == "deterministic (T,F)"
+
+
+def test_a_longer_first_step_of_a_mode_that_does_not_tune_is_no_tuning():
+    two = [sample_of("default", noisy(100, 5, 0)), sample_of("deterministic", noisy(80, 5, 1), first_ms=9000.0)]
+    answer = answers(two)["fastest"]
+    assert answer["label"] == "deterministic (T,F)"
+    assert "tuning" not in answer["why"]
+
+
 def test_a_cell_whose_trials_were_all_throttled_is_not_ranked():
     one, two = sample_of("default", noisy(100, 5, 0)), sample_of("benchmark", noisy(60, 5, 1))
-    hot = {"after": {"throttle_reasons": "hw_thermal_slowdown"}}
-    found = answers([one, replace(two, records=[replace(record, covariates=hot) for record in two.records])])
+    found = answers([one, seen(two, HOT)])
     assert found["fastest"] == {"undecided": "needs a steady step time that counts in benchmark (F,T)"}
     assert "undecided" in found["reproducible"]
 
@@ -170,7 +218,7 @@ def compiled(kind, n, **speed):
 
 def test_max_autotune_tunes_in_every_mode_and_plain_compiling_in_none():
     needed = answers(compiled("max-autotune", 4))["balanced"]["undecided"]
-    assert needed.endswith("to tell whether default (F,F) and deterministic (T,F) draws several plans")
+    assert needed.endswith("to tell whether default (F,F) and deterministic (T,F) draw several plans")
     assert answers(compiled("default", 4))["balanced"]["label"] == "default (F,F)"
 
 

@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
@@ -115,14 +116,82 @@ def test_a_field_of_another_type_is_named_with_what_it_holds(field: str, tmp_pat
     assert str(caught.value).endswith("; restore it or set it aside")
 
 
-@pytest.mark.parametrize("step_ms", [0, 0.0, -1.5])
-def test_no_step_takes_no_time(step_ms: float, tmp_path: Path) -> None:
-    path = tmp_path / "record.json"
-    make_record(make_cell()).write(path)
+def read_with(path: Path, field: str, value: Any) -> Record:
+    """A record whose figure with this dotted name is replaced, or added, read from the file."""
+    make_record(make_cell(), covariates={"before": {}, "after": {}}).write(path)
     fields = json.loads(path.read_text())
-    path.write_text(json.dumps(fields | {"speed": fields["speed"] | {"step_ms": step_ms}}))
-    with pytest.raises(StudyError, match=rf"speed.step_ms holds {float(step_ms)}, should be above 0"):
-        Record.read(path)
+    *outer, inner = field.split(".")
+    part = fields
+    for name in outer:
+        part = part[name]
+    part[inner] = value
+    path.write_text(json.dumps(fields))
+    return Record.read(path)
+
+
+HUGE = f"1{'0' * 59} ..."
+IMPOSSIBLE = [
+    ("speed.step_ms", 0, "0.0, should be at least 1e-06"),
+    ("speed.step_ms", 9.9e-7, "9.9e-07, should be at least 1e-06"),
+    ("speed.step_ms", -1.5, "-1.5, should be at least 0"),
+    ("speed.train_s", -0.1, "-0.1, should be at least 0"),
+    ("speed.p99_ms", -1e-9, "-1e-09, should be at least 0"),
+    ("speed.steps", -1, "-1, should be at least 0"),
+    ("speed.first_step_read_bytes", -1, "-1, should be at least 0"),
+    ("speed.energy_j_per_sample", 1e15, "1000000000000000.0, should be below 1e+15 in size"),
+    ("speed.steps", 10**15, "1000000000000000, should be below 1e+15 in size"),
+    ("speed.first_step_ms", 1e308, "1e+308, should be below 1e+15 in size"),
+    ("speed.first_step_read_bytes", 10**400, f"{HUGE}, should be below 1e+15 in size"),
+    ("memory.peak_resident_bytes", -1, "-1, should be at least 0"),
+    ("memory.peak_resident_bytes", 10**400, f"{HUGE}, should be below 1e+18 in size"),
+    ("covariates.before.power_w", 1e18, "1e+18, should be below 1e+18 in size"),
+    ("covariates.after.energy_mj", -(10**18), "-1000000000000000000, should be below 1e+18 in size"),
+    ("covariates.after.energy_mj", 10**400, f"{HUGE}, should be below 1e+18 in size"),
+    ("process.pid", 10**400, f"{HUGE}, should be below 1.79769e+308 in size"),
+    ("environment.gpu_memory_bytes", 10**400, f"{HUGE}, should be below 1.79769e+308 in size"),
+    ("flags.before", {"threads": -(10**400)}, None),
+    ("seeds.init", 10**400, f"{HUGE}, should be below 1.79769e+308 in size"),
+    ("position", 10**400, f"{HUGE}, should be below 1.79769e+308 in size"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "said"), IMPOSSIBLE)
+def test_a_figure_that_cannot_be_is_named_with_what_it_holds(
+    field: str, value: Any, said: str | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "record.json"
+    with pytest.raises(StudyError) as caught:
+        read_with(path, field, value)
+    assert str(caught.value).startswith(f"{path}: {field}")
+    assert said is None or f"{path}: {field} holds {said}; " in str(caught.value)
+
+
+def test_every_new_shape_takes_a_time(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"speed\.new_shapes_ms\.1 holds -0\.5, should be at least 0"):
+        read_with(tmp_path / "record.json", "speed.new_shapes_ms", [2.0, -0.5])
+
+
+POSSIBLE = [
+    ("speed.step_ms", 1e-6),
+    ("speed.step_ms", None),
+    ("speed.wait_ms", 0.0),
+    ("speed.steps_s", 9.9e14),
+    ("memory.peak_resident_bytes", 0),
+    ("covariates.before.temperature_c", -5),
+    ("covariates.before.energy_mj", 10**17),
+    ("covariates.before.throttle_reasons", ""),
+    ("metrics.loss", 1e300),
+    ("seeds.init", 2**64 - 1),
+    ("environment.deterministic", True),
+]
+
+
+@pytest.mark.parametrize(("field", "value"), POSSIBLE)
+def test_a_figure_at_its_bounds_is_read(field: str, value: Any, tmp_path: Path) -> None:
+    found: Any = asdict(read_with(tmp_path / "record.json", field, value))
+    for name in field.split("."):
+        found = found[name]
+    assert found == value
 
 
 @pytest.mark.parametrize("literal", ["NaN", "Infinity", "-Infinity", "1e999"])

@@ -79,7 +79,7 @@ def test_report_of_the_usual_study(tmp_path):
     assert "5 processes from 1 interpreter; the chance that a further one differs is below 53 % at 95 %" in text
     assert "two trials disagree on 3 % of the predictions [" in text
     assert "driver" not in text
-    assert table_of(text, "tuning s") == ["\u2013", "2.00", "none seen", "1.90"]
+    assert table_of(text, "tuning s") == ["\u2013", "2.00", "\u2013", "1.90"]
 
 
 def test_rebuilding_gives_the_same_bytes(tmp_path):
@@ -150,9 +150,14 @@ def test_unpaired_ratios_say_why(tmp_path):
     def spread(cell, number):
         return GPU | {"gpu_uuid": f"GPU-{cell.config['cudnn']['benchmark']}"}
 
+    def swapped(cell, number):
+        return GPU | {"gpu_uuid": f"GPU-{(number + cell.config['cudnn']['benchmark']) % 2}"}
+
     plants = [(make_cell(), Plant()), (make_cell("benchmark"), Plant(ratio=0.8))]
-    text = report_of(make_study(tmp_path / "study", plants, environment=spread))
+    text = report_of(make_study(tmp_path / "swapped", plants, environment=swapped))
     assert "], unpaired (no round has both on the same GPU and host), 20 % faster" in text
+    text = report_of(make_study(tmp_path / "spread", plants, environment=spread))
+    assert " no interval, unpaired (they ran on different cards), undecided |" in text
 
 
 @pytest.mark.parametrize(
@@ -301,11 +306,11 @@ def test_failed_diverged_and_missing_trials_are_counted_in_the_table_of_report_a
     words = ["7, 1 diverged, 1 failed, 1 timed out, 1 missing", "11"]
     text = study.report_markdown.read_text()
     assert table_of(text, "trials") == words
-    assert text.splitlines()[2] == "- partial: 21 of 22 trials are there"
+    assert text.splitlines()[2] == "- partial: 21 of 22 trials are there, so the verdicts are provisional"
     show(summary)
     out = capsys.readouterr().out
     assert words[0] in out
-    assert "- partial: 21 of 22 trials are there\n" in out
+    assert "- partial: 21 of 22 trials are there, so the verdicts are provisional\n" in out
 
 
 def test_a_cell_that_only_diverged_says_so(tmp_path):

@@ -226,6 +226,12 @@ def test_where_when_and_how_often_do_not_make_another_cell(word: str) -> None:
     assert settings(word) != settings()
 
 
+@pytest.mark.parametrize("word", ["plan.steps=999999999999", "plan.runs=999999999", "plan.price_per_hour=999999999"])
+def test_the_largest_plan_is_one(word: str) -> None:
+    key, value = word.removeprefix("plan.").split("=")
+    assert getattr(settings(word).plan, key) == int(value)
+
+
 def test_those_are_all_keys_that_a_cell_leaves_out() -> None:
     assert {word.split("=")[0].split(".")[0] for word in ELSEWHERE} == set(NOT_IN_CELL)
     kept = {item.name for item in fields(Settings)} - set(NOT_IN_CELL)

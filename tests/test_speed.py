@@ -49,7 +49,7 @@ def test_a_cost_of_tuning_is_seen_if_it_is_large_enough_and_told_from_none(exces
 
 
 def test_no_gain_never_breaks_even_and_the_baseline_has_no_tuning():
-    own, base = make_sample("deterministic", [12.0, 12.1]), make_sample("default", [10.0, 10.0])
+    own, base = make_sample("deterministic_benchmark", [12.0, 12.1]), make_sample("default", [10.0, 10.0])
     assert speed_figures(own, base, compared(own, base)).break_even_steps == "never"
     itself = speed_figures(base, base, self_ratio(base, 0.95))
     assert (itself.autotune_s, itself.autotune_seen, itself.break_even_steps) == (None, False, None)

@@ -120,6 +120,12 @@ def test_more_figures_drop_what_is_empty_for_all_cells():
     ]
 
 
+@pytest.mark.parametrize(("new_shape_ms", "text"), [(-3.2, "0"), (0.0, "0"), (3.2, "3.20")])
+def test_a_new_size_costs_nothing_at_least(new_shape_ms, text):
+    names, row = more_figures(make_summary(("default", {"new_shape_ms": new_shape_ms})))
+    assert row[names.index("new size ms")] == text
+
+
 def test_without_any_further_figure_there_is_no_second_table():
     none = {name: None for name in SPEED if name not in ("left_out", "plans", "groups", "ratio_to_baseline")}
     summary = make_summary(("default", {**none, "power_capped": 0, "cold_trials": 0, "cold_by_time": 0}))

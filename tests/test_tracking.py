@@ -210,4 +210,16 @@ def test_outputs_are_not_counted_as_weights() -> None:
     (cell,) = make_summary(("default", {}), settings={"phase": "infer"})["cells"]
     shown = cell_figures(cell)
     assert shown["unique_outputs"] == 1
-    assert "unique_weights" not in shown
+    assert not [name for name in shown if "weight" in name]
+
+
+def test_where_outputs_differ_is_named_after_them() -> None:
+    (cell,) = make_summary(("default", {}), settings={"phase": "infer"})["cells"]
+    places = {"weights_equal_after": 8, "weights_differ_after": 16, "weight_l2": 0.5, "unit_weight_l2_ci95": [0.1, 0.2]}
+    infer = cell_figures(cell | {"reproducibility": cell["reproducibility"] | places})
+    assert (infer["outputs_equal_after"], infer["outputs_differ_after"]) == (8, 16)
+    assert not [name for name in infer if "weight" in name]
+    (cell,) = make_summary(("default", {}))["cells"]
+    train = cell_figures(cell | {"reproducibility": cell["reproducibility"] | places})
+    assert (train["weights_equal_after"], train["weights_differ_after"], train["weight_l2"]) == (8, 16, 0.5)
+    assert not [name for name in train if "outputs" in name]

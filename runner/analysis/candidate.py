@@ -4,15 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
+from runner.analysis.contention import throttled
 from runner.analysis.cost import Cost
 from runner.analysis.divergence import Divergence
 from runner.analysis.looks import Looks
-from runner.analysis.ratio import Ratio, compare
+from runner.analysis.ratio import Ratio, compare, unclaimed
 from runner.analysis.sample import Sample
 from runner.analysis.speed import SpeedFigures
 from runner.plan import Plan
 
 LEAST_TRIALS = 5
+HOST_BOUND = "both are bound by the host"
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,14 @@ class Candidate:
         return len(self.sample.timed)
 
     @property
+    def unranked(self) -> str:
+        """Why it has no rank, in words, where it has no speed that counts."""
+        if not self.trials:
+            return "of which no trial finished"
+        hot = all(map(throttled, self.sample.finished))
+        return "whose trials were throttled" if hot else "whose trials shared the device or were throttled"
+
+    @property
     def repeats(self) -> str | None:
         """What repeated in all of enough trials, the weights and the evaluation at least; None if it did not."""
         if self.trials < LEAST_TRIALS or not self.divergence.same_evaluation:
@@ -88,7 +98,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Terms:
-    """On what terms candidates are compared: for which plan, at which look, and among which that were tried.
+    """On what terms candidates are compared: for which plan, at which look, and among which that are ranked.
 
     A wrong cell is called the least only if the truly least one loses against one of the others, so that there are one
     comparison less than cells.
@@ -96,9 +106,11 @@ class Terms:
 
     plan: Plan
     looks: Looks
-    tried: Sequence[Candidate]
+    ranked: Sequence[Candidate]
 
     def ratio(self, own: Candidate, other: Candidate) -> Ratio:
         """The time of one candidate's training over that of another's, with its verdict."""
-        comparisons = len(self.tried) - 1
-        return compare(own.cost.trainings, other.cost.trainings, comparisons, self.plan.margin, self.looks)
+        comparisons = len(self.ranked) - 1
+        ratio = compare(own.cost.trainings, other.cost.trainings, comparisons, self.plan.margin, self.looks)
+        bound = own is not other and own.speed.host_bound and other.speed.host_bound
+        return unclaimed(ratio, HOST_BOUND) if bound else ratio

@@ -29,7 +29,7 @@ def timed(records: Iterable[Record]) -> list[Record]:
 
 def doubts(record: Record) -> list[str]:
     """In words, why the speed of a trial does not count; empty where it does or where nothing could be read."""
-    return [*_throttled(record), *_shared(record)] if record.covariates else []
+    return [*throttled(record), *_shared(record)] if record.covariates else []
 
 
 def power_capped(record: Record) -> bool:
@@ -37,7 +37,8 @@ def power_capped(record: Record) -> bool:
     return any(POWER_CAP in _reasons(record, moment) for moment in record.covariates)
 
 
-def _throttled(record: Record) -> list[str]:
+def throttled(record: Record) -> list[str]:
+    """In words, what showed that heat or hardware held the clock down."""
     seen = {reason for moment in record.covariates for reason in _reasons(record, moment)}
     reasons = [reason for reason in HEAT if reason in seen]
     found = [f"the clock was throttled by heat or hardware ({', '.join(reasons)})"] if reasons else []

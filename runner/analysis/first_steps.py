@@ -28,9 +28,9 @@ class StartFigures:
     new_shape_ms: what the first step of a further input shape takes more than a steady step, its mean; new_shapes_s:
         these first steps all together, the mean over the same trials as first_step_ms. None with one shape.
     compile_s: what torch.compile took of the steps, the mean over trials.
-    autotune_s: the median over pairs of what the first step and those of further shapes take more than the baseline's,
-        without compile_s, with the t interval of its mean; `autotune_cold` where every pair had a cold trial;
-        `autotune_seen` whether it is a cost at all: LEAST_TUNING_S or more, 0 not in the interval.
+    autotune_s: in a cell that tunes the median over pairs of what the first step and those of further shapes take more
+        than the baseline's, without compile_s, with the t interval of its mean; `autotune_cold` where every pair had a
+        cold trial; `autotune_seen` whether it is a cost at all: LEAST_TUNING_S or more, 0 not in the interval.
     """
 
     first_step_ms: float | None
@@ -48,13 +48,14 @@ class StartFigures:
 
 
 def start_figures(sample: Sample, baseline: Sample | None) -> StartFigures:
-    """The start of a sample's trainings; without a baseline, or without CUDA, nothing is said about tuning."""
+    """The start of a sample's trainings; nothing is said about tuning without a baseline or CUDA or if none tunes."""
     speeds = {record.number: record.speed for record in sample.timed if record.speed}
     numbers = cold_trials(sample.records)
     cold = [speed for number, speed in speeds.items() if number in numbers]
     warm = [speed for number, speed in speeds.items() if number not in numbers]
     usual = warm or cold
-    excess_s, autotune_cold = tuning_excess_s(sample, baseline) if baseline and sample.cuda else ([], False)
+    tuned = baseline if sample.cuda and sample.tunes else None
+    excess_s, autotune_cold = tuning_excess_s(sample, tuned) if tuned else ([], False)
     return StartFigures(
         first_step_ms=_median_first_step_ms(usual),
         first_step_cold=bool(cold) and not warm,
@@ -90,8 +91,10 @@ def cold_trials(records: Sequence[Record]) -> set[int]:
 
     Seen by what the process read from the disk, COLD_READ_BYTES or more. That counter is not everywhere, and blind on
     some file systems. So the first trial of the cell on its host is cold too if its first step, without what
-    torch.compile took, lasted COLD_FACTOR times as long as the slowest of at least two others there.
+    torch.compile took, lasted COLD_FACTOR times as long as the slowest of at least two others there. Without CUDA there
+    are no kernels to load.
     """
+    records = [record for record in records if record.environment.get("device") == "cuda"]
     read = _that_read(records)
     others = [record for record in records if record.number not in read]
     return read | {first.number for first in _first_on_host(records) if _stands_out(first, others)}

@@ -41,13 +41,17 @@ class Looks:
         return bool(_due(self.at[-1]) == 1)
 
     @property
-    def why_none(self) -> str:
-        """What to say where this look has no share."""
-        *before, now = self.at
-        if self.over:
-            return f"the 5 % are spent by the {_looks(before)} rounds: ask a new study"
-        later = next(rounds for rounds in MORE_FROM if rounds > now)
-        return f"the {_looks(before)} rounds took the share of all looks below {later} rounds: look again at {later}"
+    def counting(self) -> "Looks":
+        """The looks up to the one whose ratios count: this one, or the last before it that had a share.
+
+        Its rounds alone make its ratios, so that rounds added since neither wipe out its claims nor make new ones.
+        """
+        return self if self.share else Looks(self.at[:-1]).counting
+
+    @property
+    def next_at(self) -> int | None:
+        """The next planned number of rounds, None where only a new study can have a further look."""
+        return next((rounds for rounds in MORE_FROM if rounds > self.at[-1]), None)
 
     def level(self, comparisons: int) -> float:
         """The level of each interval of this look, where so many comparisons share a baseline: 1 - share * 5 % / m."""
@@ -71,8 +75,3 @@ def _due(rounds: Any) -> Any:
 def _taken(at: tuple[int, ...]) -> float:
     """What these looks took; one at a single round has no interval, and so took nothing."""
     return max((float(_due(rounds)) for rounds in at if rounds > 1), default=0.0)
-
-
-def _looks(at: list[int]) -> str:
-    *first, last = map(str, at)
-    return f"looks at {', '.join(first)} and {last}" if first else f"look at {last}"

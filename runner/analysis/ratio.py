@@ -14,13 +14,15 @@ from runner.analysis.sample import Sample
 from runner.record import Plain, Record
 
 RatioVerdict = Literal["faster", "slower", "equivalent", "undecided", "inert"]
+OTHER_CARDS = "they ran on different cards"
 
 
 @dataclass(frozen=True)
 class Ratio:
     """Step time over the baseline's step time: below 1 is faster. What cannot be computed is None.
 
-    `ci95` has the simultaneous `level`, that of the look: 1 - share * 0.05/m; the same interval gives the verdict.
+    `ci95` has the simultaneous `level`, that of the look that counts: 1 - share * 0.05/m; the same interval gives the
+    verdict.
     `pairs` counts the pairs used; `paired` is False for Welch's interval over trials that do not make two pairs.
     `rounds` is the range, in all, that would settle an undecided ratio if it stays where it is, None in it for beyond
     MOST_ROUNDS; with `new_study` it is the range of a new study, since the looks at this one have spent their 5 %.
@@ -45,7 +47,11 @@ def pairs_of(sample: Sample, baseline: Sample) -> list[tuple[Record, Record]]:
 
 
 def _place(record: Record) -> tuple[int, Plain, Plain]:
-    return record.number, record.environment.get("host"), record.environment.get("gpu_uuid")
+    return record.number, *_card(record)
+
+
+def _card(record: Record) -> tuple[Plain, Plain]:
+    return record.environment.get("host"), record.environment.get("gpu_uuid")
 
 
 def step_times(records: Sequence[Record]) -> list[float]:
@@ -55,9 +61,10 @@ def step_times(records: Sequence[Record]) -> list[float]:
 
 def compare(sample: Sample, baseline: Sample | None, comparisons: int, margin: float, looks: Looks) -> Ratio:
     """The ratio of two samples of one environment; `comparisons` is the number m that share the baseline."""
-    level, inert = looks.level(comparisons), sample.cuda is False
+    level, inert = looks.counting.level(comparisons), sample.cuda is False
     if baseline is None:
         return _unknown("no default (F,F) with the same other settings in this environment", level, inert)
+    sample, baseline = (_looked_at(one, looks) for one in (sample, baseline))
     both = [pair for pair in pairs_of(sample, baseline) if len(step_times(pair)) == 2]
     if len(both) > 1:
         return _paired(both, comparisons, margin, looks, inert)
@@ -67,21 +74,27 @@ def compare(sample: Sample, baseline: Sample | None, comparisons: int, margin: f
     if not own or not other:
         return _unknown("no steady step time that counts in both cells", level, inert)
     why = f"{'only one' if both else 'no'} round has both on the same GPU and host"
-    return _as_looked(unpaired_ratio(np.log(own).tolist(), np.log(other).tolist(), level, margin, why, inert), looks)
+    ratio = unpaired_ratio(np.log(own).tolist(), np.log(other).tolist(), level, margin, why, inert)
+    return ratio if set(map(_card, sample.timed)) & set(map(_card, baseline.timed)) else unclaimed(ratio, OTHER_CARDS)
+
+
+def _looked_at(sample: Sample, looks: Looks) -> Sample:
+    """The trials of the rounds that the look which counts had."""
+    records = [record for record in sample.records if record.number < looks.counting.at[-1]]
+    return replace(sample, records=records) if len(records) < len(sample.records) else sample
 
 
 def _paired(pairs: list[tuple[Record, Record]], comparisons: int, margin: float, looks: Looks, inert: bool) -> Ratio:
     logs = np.log([step_times(pair) for pair in pairs]) @ [1.0, -1.0]
-    ratio = paired_ratio(logs.tolist(), looks.level(comparisons), margin, inert, _further(looks, comparisons))
-    return _as_looked(replace(ratio, new_study=ratio.rounds is not None and looks.over), looks)
+    level = looks.counting.level(comparisons)
+    ratio = paired_ratio(logs.tolist(), level, margin, inert, _further(looks, comparisons))
+    return replace(ratio, new_study=ratio.rounds is not None and looks.over)
 
 
-def _as_looked(ratio: Ratio, looks: Looks) -> Ratio:
-    """The ratio without interval and claim if its look has no share of the 5 %."""
-    if looks.share or ratio.ci95 is None:
-        return ratio
-    why = f"{ratio.why}; {looks.why_none}" if ratio.why else looks.why_none
-    return replace(ratio, ci95=None, verdict="inert" if ratio.verdict == "inert" else "undecided", why=why)
+def unclaimed(ratio: Ratio, why: str) -> Ratio:
+    """The ratio without interval and claim, for a reason that no further rounds remove."""
+    verdict: RatioVerdict = "inert" if ratio.verdict == "inert" else "undecided"
+    return replace(ratio, ci95=None, verdict=verdict, rounds=None, new_study=False, why=why)
 
 
 def self_ratio(sample: Sample, level: float) -> Ratio:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from math import inf
 
-from runner.analysis.candidate import Candidate, Terms
+from runner.analysis.candidate import HOST_BOUND, Candidate, Terms
 from runner.analysis.looks import MOST_ROUNDS
-from runner.analysis.ratio import Ratio
+from runner.analysis.ratio import OTHER_CARDS, Ratio
 from runner.analysis.words import percent, plan_words
 from runner.duration import exact
 
@@ -24,7 +24,7 @@ def _planned(one: Candidate, terms: Terms) -> str:
 
 
 def _beside(best: Candidate, rivals: Sequence[Candidate], terms: Terms) -> Candidate | None:
-    timed = [one for one in (rivals if best.is_default else terms.tried) if one.cost.expected_s is not None]
+    timed = [one for one in (rivals if best.is_default else terms.ranked) if one.cost.expected_s is not None]
     if not best.is_default:
         return next((one for one in timed if one.is_default), None)
     return min((one for one in timed if one is not best), key=lambda one: one.expected_s, default=None)
@@ -74,10 +74,12 @@ def tie(tied: Sequence[Candidate], terms: Terms) -> str:
 
 
 def more_rounds(best: Candidate, open_: Sequence[tuple[Candidate, Ratio]], terms: Terms) -> str:
-    """That the least may be one of several, and how many rounds would tell."""
+    """That the least may be one of several, and how many rounds would tell, if any would."""
     names = _named([best, *(one for one, _ in open_)], terms)
     why = dict.fromkeys(ratio.why for _, ratio in open_ if ratio.why)
-    return f"needs {_rounds([ratio for _, ratio in open_], terms)}: not told apart yet are {names}{_in_brackets(why)}"
+    helped = [ratio for _, ratio in open_ if ratio.why not in (HOST_BOUND, OTHER_CARDS)]
+    lead = f"needs {_rounds(helped, terms)}: not told apart yet are" if helped else "not told apart are"
+    return f"{lead} {names}{_in_brackets(why)}"
 
 
 def _named(candidates: Sequence[Candidate], terms: Terms) -> str:

@@ -27,38 +27,52 @@ def recommend(candidates: Sequence[Candidate], plan: Plan, looks: Looks) -> dict
         return _all_undecided(
             f"the flags were not as asked in {', '.join(other)}: the model sets them itself, see notes"
         )
-    if all(one.speed.host_bound for one in tried):
+    ranked = _ranked(tried)
+    if all(one.speed.host_bound for one in ranked):
         return _all_undecided("every step is bound by the host, so that the flags cannot matter")
-    terms, missing = Terms(plan, looks, tried), [one.label for one in candidates if not one.trials]
+    terms, without = Terms(plan, looks, ranked), [one for one in candidates if one not in ranked]
     return {
-        "fastest": _noting(_fastest(terms), missing),
-        "reproducible": _noting(_reproducible(terms), missing),
-        "balanced": _noting(_balanced(terms), missing),
+        "fastest": _noting(_fastest(terms), without),
+        "reproducible": _noting(_reproducible(tried, terms), without),
+        "balanced": _noting(_balanced(terms), without),
     }
+
+
+def _ranked(tried: Sequence[Candidate]) -> Sequence[Candidate]:
+    """Those with a speed that counts, if there are two to compare: what was seen of the device left out the others."""
+    counted = [one for one in tried if one.counted]
+    return counted if len(counted) > 1 else tried
 
 
 def _all_undecided(what: str) -> dict[str, Any]:
     return {name: {"undecided": what} for name in QUESTIONS}
 
 
-def _noting(answer: dict[str, Any], missing: list[str]) -> dict[str, Any]:
-    if not missing or "undecided" in answer:
+def _noting(answer: dict[str, Any], without: Sequence[Candidate]) -> dict[str, Any]:
+    """The answer and why which cells have no rank."""
+    reasons: dict[str, list[str]] = {}
+    for one in without:
+        if one.label != answer.get("label"):
+            reasons.setdefault(one.unranked, []).append(one.label)
+    if not reasons or "undecided" in answer:
         return answer
-    return answer | {"why": f"{answer['why']}; without {', '.join(missing)}, of which no trial finished"}
+    words = [f"without {', '.join(labels)}, {reason}" for reason, labels in reasons.items()]
+    return answer | {"why": "; ".join([answer["why"], *words])}
 
 
 def _fastest(terms: Terms) -> dict[str, Any]:
-    if len(terms.tried) == 1:
+    if len(terms.ranked) == 1:
         return {"undecided": "needs a second mode to compare with"}
-    best = _least(terms.tried, terms)
-    return {"undecided": best} if isinstance(best, str) else _answer(best, "least time", terms.tried, terms)
+    best = _least(terms.ranked, terms)
+    return {"undecided": best} if isinstance(best, str) else _answer(best, "least time", terms.ranked, terms)
 
 
-def _reproducible(terms: Terms) -> dict[str, Any]:
-    repeating = [one for one in terms.tried if one.repeats]
+def _reproducible(tried: Sequence[Candidate], terms: Terms) -> dict[str, Any]:
+    """The least of those that repeat; bits do not depend on the clock, so that one without a rank may be the only."""
+    repeating = [one for one in tried if one.repeats]
     if not repeating:
-        return {"undecided": _none_repeats(terms.tried)}
-    best = _least(repeating, terms)
+        return {"undecided": _none_repeats(tried)}
+    best = _least([one for one in repeating if one in terms.ranked] or repeating, terms)
     if isinstance(best, str):
         return {"undecided": best}
     only = "the only mode here that repeats" if len(repeating) == 1 else "least time of those that repeat"
@@ -76,15 +90,16 @@ def _none_repeats(tried: Sequence[Candidate]) -> str:
 
 def _balanced(terms: Terms) -> dict[str, Any]:
     """The least of the cells whose speed does not hang on tuning: of one plan, with no further input sizes to tune."""
-    hanging = [f"{one.label} {one.hangs_on_tuning}" for one in terms.tried if one.hangs_on_tuning]
-    steady = [one for one in terms.tried if not one.hangs_on_tuning]
+    hanging = [f"{one.label} {one.hangs_on_tuning}" for one in terms.ranked if one.hangs_on_tuning]
+    steady = [one for one in terms.ranked if not one.hangs_on_tuning]
     few = [one.label for one in steady if one.tunes and one.counted < LEAST_TRIALS]
     if few:
         needed = f"needs at least {LEAST_TRIALS} trials whose speed counts"
-        return {"undecided": f"{needed}, to tell whether {' and '.join(few)} draws several plans"}
+        draw = "draws" if len(few) == 1 else "draw"
+        return {"undecided": f"{needed}, to tell whether {' and '.join(few)} {draw} several plans"}
     if not steady:
         return {"undecided": f"needs a mode whose speed does not hang on tuning: {', '.join(hanging)}"}
-    if len(terms.tried) == 1:
+    if len(terms.ranked) == 1:
         return {"undecided": "needs a second mode to compare with"}
     best = _least(steady, terms)
     if isinstance(best, str):

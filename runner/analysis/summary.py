@@ -11,7 +11,7 @@ from runner.analysis.environment import INSTANCE, Environment
 from runner.analysis.evidence import Evidence
 from runner.analysis.figure import Figure
 from runner.analysis.flags import flag_mismatches
-from runner.analysis.looks import MOST_ROUNDS
+from runner.analysis.looks import MOST_ROUNDS, Looks
 from runner.analysis.noise import modes_noise, seeds_noise
 from runner.analysis.ratio import compare, self_ratio
 from runner.analysis.recommendation import QUESTIONS, recommend
@@ -54,7 +54,7 @@ def summarise(study: Study) -> dict[str, Any]:
         "schema": SCHEMA,
         "study": evidence.question.id,
         "plan": asdict(evidence.question.plan),
-        "looks": {"at": list(evidence.looks.at), "share": evidence.looks.share},
+        "looks": _looks(evidence.looks),
         "margin": evidence.question.plan.margin,
         "most_rounds": MOST_ROUNDS,
         **_completeness(evidence),
@@ -65,6 +65,11 @@ def summarise(study: Study) -> dict[str, Any]:
         "recommendation": _one_answer(recommendations),
         "recommendations": recommendations,
     }
+
+
+def _looks(looks: Looks) -> dict[str, Any]:
+    """The looks and the share of this one; the rounds of the look whose ratios count, and the next planned one."""
+    return {"at": list(looks.at), "share": looks.share, "counting": looks.counting.at[-1], "next": looks.next_at}
 
 
 def _completeness(evidence: Evidence) -> dict[str, Any]:
@@ -94,7 +99,7 @@ def _cell_summary(study: Study, evidence: Evidence, sample: Sample, family: list
 def _speed(evidence: Evidence, sample: Sample, family: list[Sample]) -> SpeedFigures:
     comparisons, looks = {one.cell.id for one in family} - {sample.baseline}, evidence.looks
     if sample.cell.id == sample.baseline:
-        return speed_figures(sample, sample, self_ratio(sample, looks.level(len(comparisons))))
+        return speed_figures(sample, sample, self_ratio(sample, looks.counting.level(len(comparisons))))
     here = (one for one in family if one.environment == sample.environment)
     baseline = next((one for one in here if one.cell.id == sample.baseline), None)
     ratio = compare(sample, baseline, len(comparisons), evidence.question.plan.margin, looks)

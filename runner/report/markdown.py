@@ -19,8 +19,9 @@ HOW_TO_READ = """\
 Figures are over finished trials, one process each: mean (sample sd) [95 % interval]. The ratio is step time over the
 default's, from pairs of trials of the same round on the same device unless it says unpaired; its interval is
 simultaneous over all comparisons with that baseline, and it alone gives the verdict. "20 % faster" is 20 % less time a
-step. Tuning is what the first step of every input size costs more than the default's, the median over pairs; "none
-seen" is less than 0.05 s, or not told from 0 by the 95 % interval over pairs. Memory is the largest of all trials.
+step. Tuning is what the first step of every input size costs more than the default's in a mode that tunes, the median
+over pairs; "none seen" is less than 0.05 s, or not told from 0 by the 95 % interval over pairs. Memory is the largest
+of all trials.
 """
 TERMS = {
     r"\bplans\b": "A plan is the set of kernels that tuning chose; each process draws its own.",
@@ -113,11 +114,15 @@ def _noise(summary: dict[str, Any]) -> list[str]:
 
 
 def _left_out(summary: dict[str, Any]) -> list[str]:
-    return [
-        f"{cell['label']}, trial {trial['trial']}: {trial['why']}"
-        for cell in summary["cells"]
-        for trial in cell["speed"]["left_out"]
-    ]
+    """A line for each reason of each cell, with the numbers of its trials."""
+    lines = []
+    for cell in summary["cells"]:
+        numbers: dict[str, list[str]] = {}
+        for trial in cell["speed"]["left_out"]:
+            numbers.setdefault(trial["why"], []).append(str(trial["trial"]))
+        for why, trials in numbers.items():
+            lines.append(f"{cell['label']}, trial{'s' if len(trials) > 1 else ''} {', '.join(trials)}: {why}")
+    return lines
 
 
 def _repeatability(summary: dict[str, Any]) -> list[str]:

@@ -4,7 +4,8 @@ from typing import Any
 
 from runner.report.family import on_cuda
 from runner.report.number import number
-from runner.report.words import groups_words
+from runner.report.table import has_p99
+from runner.report.words import groups_words, phase_of
 
 STEADY_STEPS = 8  # that many besides the first of each input size make a steady figure
 SPREAD_WORTH_A_NOTE = 1.05
@@ -22,6 +23,7 @@ def notes(summary: dict[str, Any]) -> list[str]:
 def _study_notes(summary: dict[str, Any], cuda: dict[str, bool]) -> list[str]:
     rocm = any(environment["hip"] for environment in summary["environments"])
     found = ["this is a ROCm build: the flags steer MIOpen and mean other things than with cuDNN"] if rocm else []
+    found += _p99(summary)
     if cuda and not any(cuda.values()):
         return [
             *found,
@@ -35,12 +37,22 @@ def _looks(summary: dict[str, Any]) -> list[str]:
     at, share = summary["looks"]["at"], summary["looks"]["share"]
     ratios = [cell["speed"]["ratio_to_baseline"] for cell in summary["cells"]]
     compared = any(ratio["value"] is not None and not ratio["baseline"] for ratio in ratios)
-    if not compared or (len(at) < 2 and share >= 1):
+    if not compared or at[-1] == 1 or (len(at) < 2 and share >= 1):
         return []
     return [
         "reports are planned at 5, 10 and 20 rounds and share 5 % of false alarms; "
-        f"this one, at {at[-1]} rounds, has {_share(share)} of it"
+        f"this one, at {at[-1]} rounds, has {_share(share)} of it{'' if share else _counting(summary['looks'])}"
     ]
+
+
+def _counting(looks: dict[str, Any]) -> str:
+    ahead = f"the next look is at {looks['next']}" if looks["next"] else "a new study is needed for another"
+    return f": ratios are those of the look at {looks['counting']} rounds; {ahead}"
+
+
+def _p99(summary: dict[str, Any]) -> list[str]:
+    answered = any(phase_of(cell) == "infer" and cell["speed"]["step_ms"] for cell in summary["cells"])
+    return ["a 99th percentile needs 100 steady steps"] if answered and not has_p99(summary) else []
 
 
 def _power(summary: dict[str, Any]) -> list[str]:

@@ -51,7 +51,7 @@ def _columns(summary: dict[str, Any]) -> list[Column]:
         Column("trials", trials_words),
         Column("step ms", step_words, "train"),
         Column("latency ms", step_words, "infer"),
-        Column("p99 ms", _speed("p99_ms"), "infer"),
+        *([Column("p99 ms", _speed("p99_ms"), "infer")] if has_p99(summary) else []),
         Column("samples/s", _speed("samples_per_s"), "infer"),
         *([Column("all steps s", _speed("steps_s"))] if sizes else []),
         Column("step time / default's", lambda cell: _ratio(cell, summary), "train"),
@@ -71,6 +71,15 @@ def _speed(name: str) -> Callable[[Cell], str]:
     return lambda cell: number(cell["speed"][name])
 
 
+def _new_size(new_shape_ms: float | None) -> str:
+    return number(new_shape_ms) if new_shape_ms is None or new_shape_ms > 0 else "0"  # less than nothing is noise
+
+
+def has_p99(summary: dict[str, Any]) -> bool:
+    """Whether any cell that answers had enough steps for a 99th percentile."""
+    return any(phase_of(cell) == "infer" and cell["speed"]["p99_ms"] is not None for cell in summary["cells"])
+
+
 def _ratio(cell: Cell, summary: dict[str, Any]) -> str:
     return ratio_words(cell, summary) if cell["n"] else NONE
 
@@ -83,7 +92,7 @@ def _distinct(cell: Cell) -> str:
 MORE = [
     Column("first step ms", _speed("first_step_ms")),
     Column("cold first step ms", _speed("cold_first_step_ms")),
-    Column("new size ms", _speed("new_shape_ms")),
+    Column("new size ms", lambda cell: _new_size(cell["speed"]["new_shape_ms"])),
     Column("p99 ms", _speed("p99_ms"), "train"),
     Column("wait ms", _speed("wait_ms")),
     Column("enqueue ms", _speed("enqueue_ms")),

@@ -11,9 +11,10 @@ def completeness_words(summary: dict[str, Any]) -> list[str]:
     """A line for each thing that the figures lack: trials that were asked for, damaged records, doubtful speed."""
     trials, damaged = summary["trials"], len(summary["damaged"])
     left_out = sum(len(cell["speed"]["left_out"]) for cell in summary["cells"])
-    partial = [f"partial: {trials['there']} of {trials['asked']} trials are there"] if summary["partial"] else []
+    there = f"partial: {trials['there']} of {trials['asked']} trials are there, so the verdicts are provisional"
+    partial = [there] if summary["partial"] else []
     aside = [f"{damaged} damaged {_plural(damaged, 'record was', 'records were')} set aside"] if damaged else []
-    speed = [f"the speed of {left_out} {_plural(left_out, 'trial does', 'trials do')} not count"] if left_out else []
+    speed = [f"the speed of {left_out} {_plural(left_out, 'trial', 'trials')} does not count"] if left_out else []
     return [*partial, *aside, *speed]
 
 
@@ -109,7 +110,7 @@ def bound_words(cell: dict[str, Any]) -> str:
     found = cell["reproducibility"]
     n, m = found["trials"], found["interpreters"]
     counted = f"{n} {_plural(n, 'process', 'processes')} from {m} {_plural(m, 'interpreter', 'interpreters')}"
-    if found["bound_95"] is None:
+    if found["bound_95"] is None or n == 2:  # "below 95 %" tells nothing
         return counted
     further = f"the chance that a further one differs is below {100 * found['bound_95']:.0f} % at 95 %"
     if m == n:

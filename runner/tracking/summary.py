@@ -87,15 +87,21 @@ def cell_figures(cell: dict[str, Any]) -> dict[str, float]:
     """The figures of one cell of a summary with units in their names, as the compare page shows them.
 
     Trials are counts, `..._ms` milliseconds, `..._s` seconds; `ratio_to_default` is step time over step time; an
-    interval gives `..._low_95` and `..._high_95`; evaluation metrics stand under test/. With phase=infer what is
-    counted as `unique_outputs` are digests of all outputs. Lists (plans, trials left out) stand in the report.
+    interval gives `..._low_95` and `..._high_95`; evaluation metrics stand under test/. With phase=infer all
+    outputs are compared: `weights` reads `outputs`. Lists (plans, trials left out) stand in the report.
     """
     counts = {"trials_finished": cell["n"], "trials_failed": cell["failed"], "trials_diverged": cell["diverged"]}
     speed = {key.replace("ratio_to_baseline", "ratio_to_default"): value for key, value in cell["speed"].items()}
-    unique = f"unique_{cell['reproducibility'].get('subject', 'weights')}"
-    names = {"trials": "trials_compared", "unique_weights": unique}
-    repeats = {names.get(key, key): value for key, value in cell["reproducibility"].items()}
+    repeats = _repeats(cell["reproducibility"])
     return _figures(counts) | _figures(speed) | _figures(repeats) | _figures(cell["metrics"], "test/")
+
+
+def _repeats(found: dict[str, Any]) -> dict[str, Any]:
+    """What repeats under its names. Where outputs are compared nothing changes the weights: no distance is shown."""
+    shown = {"trials_compared" if key == "trials" else key: value for key, value in found.items()}
+    if found.get("subject", "weights") == "weights":
+        return shown
+    return {key.replace("weights", found["subject"]): value for key, value in shown.items() if "weight_l2" not in key}
 
 
 def _figures(values: dict[str, Any], prefix: str = "") -> dict[str, float]:

@@ -139,7 +139,9 @@ class Clock:
         if len(self._energy) < 2:
             return None
         (start, before), (end, after) = self._energy
-        return None if before is None or after is None or end - start < LEAST_ENERGY_S else after - before
+        if before is None or after is None or end - start < LEAST_ENERGY_S or after < before:  # a reset counter
+            return None
+        return after - before
 
 
 def recorded_event() -> Any:

@@ -179,13 +179,14 @@ EFFECTS = (0.0, 0.05, 0.10, -0.05)
 def simulate(seed: int, split: bool) -> list[Record]:
     """Ten rounds of two equal cells on four cards of different speed: each round on the card that is free first.
 
-    With `split` each cell has a card of its own instead, as if a round's trials were dealt out.
+    With `split` each cell has a card of its own instead, the other's in the first round, as if a round's trials were
+    dealt out.
     """
     rng, free, records = np.random.default_rng(seed), np.zeros(4), []
     for number in range(10):
         first = int(np.argmin(free + rng.uniform(0, 1e-6, 4)))
         for place, cell in enumerate(CELLS):
-            card = place if split else first
+            card = (1 - place if number == 0 else place) if split else first
             free[card] += np.exp(EFFECTS[card] + rng.normal(0, 0.05))
             records.append(on_card(cell, number, card, float(np.exp(EFFECTS[card] + rng.normal(0, 0.002)))))
     return records
