@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from runner import child
 from runner.analysis.summary import summarise
 from runner.series import Series
 from runner.study import series_file
@@ -94,7 +95,12 @@ def test_a_word_replaces_the_one_for_the_same_key() -> None:
     assert merged(["train.steps=60", "model.depth=18"], ["train.steps=9"]) == ["train.steps=9", "model.depth=18"]
 
 
-def test_the_runner_and_the_bare_loop_do_the_same_work_bit_by_bit(tmp_path: Path) -> None:
+def test_the_runner_and_the_bare_loop_do_the_same_work_bit_by_bit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A forkserver of its own that finds the scripts: one that another test has started may not.
+    monkeypatch.setattr(child, "IMPORT_PATHS", [*child.IMPORT_PATHS, str(SCRIPTS)])
+    monkeypatch.setenv("PLANTED_SCRIPTS", "1")
     found = bench.bench_steps(four_cells(TINY, "cpu")[:1], pairs=1, device="cpu", folder=tmp_path, seed=0)
     mode = found["modes"]["default (F,F)"]
     assert mode["same_weights"] == 1
