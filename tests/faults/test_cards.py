@@ -84,6 +84,7 @@ def ours(mark: str) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_all_cards_with_records(tmp_path: Path) -> None:
     mark = f"{tmp_path}/mark"
     process, study = simulated(*ALL, "+model.args.step_s=1", folder=tmp_path, PLANTED_MARK=mark), Study(tmp_path / "s")
@@ -101,6 +102,7 @@ def test_ctrl_c_ends_all_cards_with_records(tmp_path: Path) -> None:
     assert {one.reason for one in records if one.failed} == {"interrupted from the keyboard"}
 
 
+@pytest.mark.slow
 def test_a_card_that_kills_its_invocation_holds_up_no_other(tmp_path: Path) -> None:
     model = ["model._target_=planted_share.KillsInvoker", "+model.args.card=cuda:1"]
     process = simulated("cudnn=glob(*)", *TINY, *model, "device=all", "trials=8", "study=s", folder=tmp_path)
