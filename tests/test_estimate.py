@@ -199,6 +199,7 @@ def test_a_pilot_that_fails_costs_a_line(tmp_path: Path) -> None:
     assert "6 of 12 trials failed" in said and "to go\n" not in said, said
 
 
+@pytest.mark.slow
 def test_mlflow_never_hears_of_a_pilot(tmp_path: Path) -> None:
     from mlflow.tracking import MlflowClient
 
