@@ -10,6 +10,7 @@ from typing import Any
 
 from filelock import FileLock
 
+from runner.asked import longer, looks_of, unusable
 from runner.cell import Cell, difference
 from runner.claim import Claim, claim_of
 from runner.errors import StudyError, unwritable
@@ -95,7 +96,7 @@ class Study(Owned):
         before = self.asked()
         after = before | ({"plan": asked["plan"]} if "plan" in asked else {})
         if lengthen:
-            after = _longer(after, asked["rounds"], self.looks)
+            after = longer(after, asked["rounds"], self.looks)
         if after != before:
             write_json(self._asked, after)
 
@@ -106,7 +107,7 @@ class Study(Owned):
         """
         with self.lock():
             before = self.asked()
-            after = _longer(before, rounds, looked)
+            after = longer(before, rounds, looked)
             if after != before:
                 write_json(self._asked, after)
 
@@ -117,17 +118,7 @@ class Study(Owned):
 
     def _check_asked(self) -> None:
         """Raises StudyError if study.json does not hold what a study is continued by."""
-        asked = self.asked()
-        looks, cells, rounds = asked.get("looks", [1]), asked.get("cells"), asked.get("rounds")
-        plan = asked.get("plan", {})
-        fine = {
-            "id": isinstance(asked.get("id"), str),
-            "rounds": type(rounds) is int and rounds > 0,
-            "cells": isinstance(cells, list) and all(isinstance(cell, str) for cell in cells),
-            "looks": isinstance(looks, list) and all(type(look) is int for look in looks),
-            "plan": isinstance(plan, dict),
-        }
-        wrong = [name for name, usable in fine.items() if not usable]
+        wrong = unusable(self.asked())
         if wrong:
             raise StudyError(f"{self._asked}: has no usable {', '.join(wrong)}; restore it, or name a new folder")
 
@@ -242,18 +233,6 @@ class Study(Owned):
     def report_markdown(self) -> Path:
         """The report for terminals and pull requests."""
         return self.folder / "report.md"
-
-
-def looks_of(asked: dict[str, Any]) -> list[int]:
-    """The numbers of rounds at which was looked by what study.json holds; none where there is no study yet."""
-    return list(asked.get("looks", [asked["rounds"]])) if asked else []
-
-
-def _longer(asked: dict[str, Any], rounds: int, looked: list[int]) -> dict[str, Any]:
-    """What is asked with so many rounds, if these are more, where it was looked at after `looked` before."""
-    if rounds <= asked["rounds"]:
-        return asked
-    return asked | {"rounds": rounds, "looks": sorted({*looked, rounds})}
 
 
 def _part(path: Path, name: str) -> Any:

@@ -16,6 +16,7 @@ from omegaconf import DictConfig, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from runner import __version__
+from runner.asked import looks_of
 from runner.budget import Budget
 from runner.cards import working
 from runner.door import in_turn, plan_said, rounds_of, settle, uri_of
@@ -30,7 +31,7 @@ from runner.record import Record
 from runner.report import write_report
 from runner.report.terminal import show
 from runner.rounds import Attempt, Place, attempt_of, close_all, launch, rounds_to_do, set_aside_all, to_redo
-from runner.study import Study, looks_of
+from runner.study import Study
 
 FAILED, REFUSED, INTERRUPTED = 1, 2, 130
 

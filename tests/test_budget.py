@@ -11,6 +11,7 @@ from conftest import call
 from factory import make_cell
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny import PLAIN, TINY, done
 
 from runner.budget import Budget
 from runner.expand import Asked
@@ -19,16 +20,6 @@ from runner.record import Record, now
 from runner.rounds import rounds_to_do
 from runner.study import Study, record_file
 from runner.trial import Trial
-
-CUSTOM = ["model=custom", "dataset=custom", "dataset._target_=planted.plain_data", "dataset.view=image"]
-TINY = [*CUSTOM, "dataset.classes=10", "train.steps=10", "train.batch_size=8", "threads=1"]
-PLAIN = [*TINY, "model._target_=planted.Plain"]
-
-
-def done(*words: str, folder: Path) -> tuple[int, str]:
-    """Exit code and output of one command, without MLflow."""
-    process = call("runner", "-m", *words, "tracking=off", "study=s", folder=folder)
-    return process.returncode, process.stdout + process.stderr
 
 
 def budget(left_s: float, round_s: float, most: int = 20, looked: tuple[int, ...] = ()) -> Budget:

@@ -10,6 +10,7 @@ import pytest
 from composed import SMALL, settings
 from conftest import call
 from factory import make_cell, make_record
+from tiny import PLAIN, TINY, done
 
 from runner import estimate, isolate
 from runner.estimate import NoEstimate, estimated, whole_s
@@ -19,15 +20,6 @@ from runner.study import Study
 from runner.trial import Trial
 
 TWELVE = ["cudnn=glob(*)", "trials=3"]
-CUSTOM = ["model=custom", "dataset=custom", "dataset._target_=planted.plain_data", "dataset.view=image"]
-TINY = [*CUSTOM, "dataset.classes=10", "train.steps=10", "train.batch_size=8", "threads=1"]
-PLAIN = [*TINY, "model._target_=planted.Plain"]
-
-
-def done(*words: str, folder: Path) -> tuple[int, str]:
-    """Exit code and output of one command, without MLflow."""
-    process = call("runner", "-m", *words, "tracking=off", "study=s", folder=folder)
-    return process.returncode, process.stdout + process.stderr
 
 
 def speed(**changes: object) -> Speed:

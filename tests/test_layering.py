@@ -28,7 +28,7 @@ NAMES = (
     "owner",
     "claim",
 )
-NOUNS = {f"runner.{name}" for name in (*NAMES, "ownership", "study")}
+NOUNS = {f"runner.{name}" for name in (*NAMES, "asked", "ownership", "study")}
 PURE = {"runner.analysis", "runner.report"}
 EFFECTS = {
     "runner.cards",

@@ -115,7 +115,7 @@ def energy_reader(card: Card | None) -> Callable[[], float | None] | None:
 def _energy_j(card: Card | None) -> float | None:
     try:
         return float(READERS["energy_mj"](card.handle)) / 1000  # type: ignore[union-attr]
-    except Exception:  # no card, or one that does not count
+    except Exception:  # a library boundary: no card, or one that does not count joules, costs the figure alone
         return None
 
 
