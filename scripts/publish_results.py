@@ -4,8 +4,8 @@
     python scripts/publish_results.py headline "ResNet-18, fp32" docs/results/main-job/resnet18.json [TITLE SUMMARY ...]
 
 The page holds what `python -m runner.report` derives from the studies, and the commands that made them; their
-summaries go beside it, as docs/results/NAME/FOLDER.json. The headline is one table: a block of rows for each set of
-cells that differ in the mode alone.
+summaries and plots go beside it, as docs/results/NAME/FOLDER.json and docs/results/NAME/FOLDER/*.png. The headline is
+one table: a block of rows for each set of cells that differ in the mode alone.
 """
 
 import argparse
@@ -19,7 +19,8 @@ from runner.analysis.summary import SCHEMA
 from runner.jsonfile import read_json, write_json
 from runner.report import write_report
 from runner.report.family import families, settings_of
-from runner.report.markdown import grid, markdown
+from runner.report.markdown import escaped, grid, markdown
+from runner.report.plots import alternative_text, draw
 from runner.report.table import header, main_metric, rows
 from runner.study import Study
 
@@ -37,21 +38,25 @@ def published(summary: dict[str, Any]) -> dict[str, Any]:
     return {**summary, "environments": environments, "damaged": []}  # damaged: paths
 
 
-def section(title: str, study: Study, summary: dict[str, Any]) -> str:
-    """One study: what was asked, and its report two levels down."""
+def section(title: str, study: Study, summary: dict[str, Any], plots: list[Path], root: Path) -> str:
+    """One study: what was asked, its plots, linked from below `root`, and its report two levels down."""
     asked = study.asked()
     words = [word for word in asked["command"] if not word.startswith(("study=", "tracking="))]
     report = re.sub(r"^#", "###", markdown(summary), flags=re.MULTILINE)
-    return f"## {title}\n\nStarted {asked['started']}:\n\n    {shlex.join(words)}\n\n{report}"
+    drawn = "".join(f"![{escaped(alternative_text(path, summary))}]({path.relative_to(root)})\n\n" for path in plots)
+    return f"## {title}\n\nStarted {asked['started']}:\n\n    {shlex.join(words)}\n\n{drawn}{report}"
 
 
 def write_page(name: str, measured: list[tuple[str, Study, dict[str, Any]]], root: Path) -> None:
-    """Write page and summaries below `root` from titles, studies and their summaries."""
+    """Write page, summaries and plots below `root` from titles, studies and their summaries."""
     results = root / "docs" / "results"
     (results / name).mkdir(parents=True, exist_ok=True)
-    for _, study, summary in measured:
+    sections = []
+    for title, study, summary in measured:
         write_json(results / name / f"{study.folder.name}.json", summary)
-    page = "\n".join(["# Measured: the four modes\n", *(section(*one) for one in measured)])
+        plots = draw(study, summary, results / name / study.folder.name)
+        sections.append(section(title, study, summary, plots, results))
+    page = "\n".join(["# Measured: the four modes\n", *sections])
     (results / f"{name}.md").write_text(page, encoding="utf-8")
 
 

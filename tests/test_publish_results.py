@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 from factory import Plant, make_cell, make_study
+from markdown_it import MarkdownIt  # comes with rich
 from summaries import make_summary
 
+from runner.jsonfile import write_json
 from runner.report import write_report
 from runner.study import Study
 
@@ -48,6 +50,21 @@ def test_published_pages_nest_their_headings_and_name_no_machine(tmp_path, publi
     for text in (page, (tmp_path / "docs" / "results" / "page" / "two.json").read_text()):
         assert "NVIDIA H200" in text
         assert "node1" not in text and "GPU-1" not in text
+
+
+def test_published_pages_link_plots_with_their_figures_as_text(tmp_path, publishing):
+    study = make_study(tmp_path / "one", [(make_cell("default"), Plant()), (make_cell("benchmark"), Plant(ratio=0.8))])
+    asked = {"rounds": 5, "command": ["python", "-m", "runner"], "started": "today"}
+    write_json(study.folder / "study.json", study.asked() | asked)
+    publishing.write_page("page", [("A title", study, publishing.published(write_report(study)))], tmp_path)
+    page = (tmp_path / "docs" / "results" / "page.md").read_text()
+    images = [part for token in MarkdownIt().parse(page) for part in token.children or [] if part.type == "image"]
+    assert [image.attrs["src"] for image in images] == [
+        f"page/one/{name}.png" for name in ("step_time", "total_time", "ratios")
+    ]
+    assert "benchmark (F,T): 0.8" in images[2].content
+    for image in images:
+        assert (tmp_path / "docs" / "results" / image.attrs["src"]).read_bytes().startswith(b"\x89PNG")
 
 
 def headline(readme):
