@@ -2,7 +2,9 @@
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache
+from operator import mul
 
 import numpy as np
 import pytest
@@ -11,7 +13,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from runner.worker.digest import digest, lanes, sketch, text
+from runner.worker import digest as digests
+from runner.worker.digest import BLOCK, digest, lanes, lanes_of_each, sketch, text
 
 DTYPES = [
     *(torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn),
@@ -39,22 +42,45 @@ tensors = st.builds(from_bits, st.binary(max_size=120), st.sampled_from(DTYPES))
 MASK = 2**64 - 1
 
 
-def reference_lanes(listed: Sequence[Tensor]) -> list[int]:
-    """The definition, word by word in Python's own integers: types in order of appearance, each padded to 8 bytes."""
+def splitmix(place: int) -> int:
+    """What SplitMix64 draws from seed 0 at this place, from 0."""
+    state = (place + 1) * 0x9E3779B97F4A7C15 & MASK
+    state = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & MASK
+    state = (state ^ state >> 27) * 0x94D049BB133111EB & MASK
+    return state ^ state >> 31
+
+
+@cache
+def weight_table(level: int, block: int) -> list[list[int]]:
+    """A level's weights, lane by lane."""
+    first = 2 * block * level
+    return [[splitmix(first + lane * block + place) for place in range(block)] for lane in range(2)]
+
+
+def reference_level(words: Sequence[int], level: int, block: int) -> list[list[int]]:
+    """Each block's two sums of weighted words."""
+    table = weight_table(level, block)
+    blocks = [words[start : start + block] for start in range(0, max(len(words), 1), block)]
+    return [[sum(map(mul, one, weights)) & MASK for weights in table] for one in blocks]
+
+
+def signed_words(content: bytes) -> list[int]:
+    padded = content + bytes(-len(content) % 4)
+    return [int.from_bytes(padded[at : at + 4], "little", signed=True) for at in range(0, len(padded), 4)]
+
+
+def reference_lanes(listed: Sequence[Tensor], block: int = BLOCK) -> list[int]:
+    """The definition, word by word in Python's own integers: types in order of appearance, each padded to 4 bytes."""
     kinds = [tensor.real.dtype if tensor.is_complex() else tensor.dtype for tensor in listed]
-    first = second = place = 0
+    level, sums = 0, []
     for kind in dict.fromkeys(kinds):
         content = b"".join(bits(tensor) for tensor, other in zip(listed, kinds, strict=True) if other == kind)
-        content += bytes(-len(content) % 8)
-        for start in range(0, len(content), 8):
-            place += 1
-            word = int.from_bytes(content[start : start + 8], "little") ^ place * 0x9E3779B97F4A7C15 & MASK
-            word = word * 0xBF58476D1CE4E5B9 & MASK
-            word = (word ^ word >> 32) * 0x94D049BB133111EB & MASK
-            first += word
-            word = (word ^ word >> 27) * 0x9E3779B97F4A7C15 & MASK
-            second += word ^ word >> 32
-    return [first & MASK, second & MASK]
+        sums += reference_level(signed_words(content), 0, block)
+    while len(sums) > 1:
+        level += 1
+        content = b"".join(word.to_bytes(8, "little") for both in sums for word in both)
+        sums = reference_level(signed_words(content), level, block)
+    return sums[0] if sums else [0, 0]
 
 
 def as_words(found: Tensor) -> list[int]:
@@ -66,11 +92,62 @@ def test_the_lanes_are_what_the_definition_says(listed: list[Tensor]) -> None:
     assert as_words(lanes(listed)) == reference_lanes(listed)
 
 
-@pytest.mark.parametrize("words", [65535, 65536, 65537, 2 * 65536 + 1])
-def test_the_size_of_the_parts_that_are_summed_does_not_show(words: int) -> None:
-    one = torch.arange(words * 2 - 1, dtype=torch.int32) * 2654435761
+@pytest.mark.parametrize("words", [BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK, 9 * BLOCK + 1])
+def test_blocks_and_the_number_that_is_summed_at_once_are_as_defined(words: int) -> None:
+    one = torch.arange(words, dtype=torch.int32) * 2654435761
     other = torch.arange(5, dtype=torch.float64)
     assert as_words(lanes([one, other])) == reference_lanes([one, other])
+
+
+@given(st.lists(tensors, max_size=6))
+def test_each_of_several_tensors_has_the_lanes_that_it_has_alone(listed: list[Tensor]) -> None:
+    assert [as_words(one) for one in lanes_of_each(listed)] == [as_words(lanes([one])) for one in listed]
+
+
+def test_so_have_many_tensors_and_those_larger_than_a_block() -> None:
+    listed = [torch.arange(size, dtype=torch.float32) for size in (BLOCK, BLOCK + 1, 0, 1, *range(300), 3 * BLOCK)]
+    listed += [one.bfloat16().view(-1, 1).expand(-1, 2) for one in listed[:30]]
+    assert [as_words(one) for one in lanes_of_each(listed)] == [as_words(lanes([one])) for one in listed]
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Blocks of 8 words, so that few words reach many levels; and weights for them."""
+    monkeypatch.setattr(digests, "BLOCK", 8)
+    digests._weights.cache_clear()
+    yield 8
+    digests._weights.cache_clear()
+
+
+@pytest.mark.parametrize("words", [1, 8, 9, 17, 33, 65, 1000])
+def test_every_level_has_weights_of_its_own(words: int, small_blocks: int) -> None:
+    tensor = torch.arange(words, dtype=torch.int32) * 40503
+    assert as_words(lanes([tensor])) == reference_lanes([tensor], small_blocks)
+
+
+@pytest.mark.parametrize("words", [6, 40, 300])
+def test_blocks_that_change_places_show_on_every_level(words: int, small_blocks: int) -> None:
+    tensor = torch.arange(words * 8, dtype=torch.int32).view(words, 8)
+    assert len({digest([tensor.roll(shift, 0)]) for shift in range(words)}) == words
+
+
+def test_two_signs_that_flip_show_wherever_they_stand() -> None:
+    """The worst case of the sums: a difference of which only the lowest bits of the weights are left."""
+    found = {digest([torch.zeros(64)])}
+    for one in range(64):
+        for other in range(one, 64):
+            flipped = torch.zeros(64)
+            flipped[[one, other]] = -0.0
+            found.add(digest([flipped]))
+    assert len(found) == 1 + 64 + 64 * 63 // 2
+
+
+def test_lazy_signs_and_conjugates_are_carried_out() -> None:
+    tensor = torch.complex(torch.arange(3.0), torch.arange(1.0, 4.0))
+    lazy = tensor.conj()
+    assert lazy.is_conj() and lazy.imag.is_neg()
+    assert digest([lazy]) == digest([lazy.resolve_conj()]) != digest([tensor])
+    assert digest([lazy.imag]) == digest([-tensor.imag]) != digest([tensor.imag])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -85,7 +162,7 @@ def test_every_type_and_shape_has_a_digest(dtype: torch.dtype) -> None:
 def test_a_digest_is_the_same_in_every_version() -> None:
     assert (
         digest([torch.arange(5, dtype=torch.float32), torch.tensor([[True], [False]])])
-        == "3509019d2d7a1137011442cba9931baa"
+        == "4571c3bbe13476033b4deb6868fda174"
     )
 
 

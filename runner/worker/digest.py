@@ -1,18 +1,33 @@
 """Digests over raw bits, computed where the tensors are.
 
-A position-weighted sum of mixed 64-bit words. Integer sums are exact in any order, so the result does not depend on
-how a device schedules its threads, and nothing but two words has to leave the device. Not cryptographic: it tells
-accidents apart, not forgeries. The mixing constants are those of SplitMix64 (Steele, Lea, Flood 2014).
+The bits are taken as 32-bit words. A block of them is hashed to the sum of its words, each times a weight of 64 bits
+that belongs to its place, modulo 2**64: multilinear hashing (Carter, Wegman 1979; Dietzfelbinger 1996; Lemire, Kaser
+2014). Integer sums are exact in any order, so the result does not depend on how a device schedules its threads, and
+nothing but two words has to leave the device. Not cryptographic: it tells accidents apart, not forgeries.
+
+How often do two different contents share a digest? Take a word in which they differ, by d, and let 2**v be the largest
+power of 2 that divides d. For any values of the other weights the sums agree for 2**v of the 2**64 values of this
+word's weight: with a chance of 2**(v - 64), and v is at most 31, where nothing but the highest bits differ (that is why
+the weights may be even). Two lanes with weights of their own agree with a chance of at most 2**-66. The sums of several
+blocks are words again and are hashed in the same way with further weights, which adds 2**-66 a level: with four levels,
+which no memory fills, 2**-64 in all, for weights drawn at random; here SplitMix64 (Steele, Lea, Flood 2014) stands in.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import cache
 
 import torch
 from torch import Tensor
 
 _GOLDEN, _MIX_1, _MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-_BITS_32, _BITS_37 = (1 << 32) - 1, (1 << 37) - 1
+_BITS_32, _BITS_33, _BITS_34, _BITS_37 = ((1 << bits) - 1 for bits in (32, 33, 34, 37))
+# Words that are summed into one: part of the definition. Few enough that on a CPU weights and products stay in cache.
+BLOCK = 1 << 13
+# Blocks at once, which do not show in the result: as many as keep the products in the cache of the device.
+_BLOCKS = {"cpu": 4, "cuda": 256}
+_AT_ONCE = 128  # small tensors that are copied side by side: at most 4 MiB
 
 
 def _signed(word: int) -> int:
@@ -25,39 +40,81 @@ def lanes(tensors: Iterable[Tensor]) -> Tensor:
     Covers the bits of all elements in logical order (strides do not matter), tensor after tensor. Shapes and types
     are not in it: they are the same wherever two digests are worth comparing, and `digest` adds them.
     """
-    total, position = None, 0
-    for words in _words(list(tensors)):
-        chunk = 1 << 22 if words.is_cuda else 1 << 16  # on a CPU small enough to stay in the cache
-        for part in words.split(chunk):
-            mixed = _mix(part, position)
-            total = mixed if total is None else total + mixed
-            position += part.numel()
-    return torch.zeros(2, dtype=torch.int64) if total is None else total
+    level, sums = 0, [sum_ for words in _words(list(tensors)) for sum_ in _sums(words, 0)]
+    if not sums:
+        return torch.zeros(2, dtype=torch.int64)
+    while True:
+        blocks = torch.cat(sums) if len(sums) > 1 else sums[0]
+        if blocks.shape[0] == 1:
+            return blocks[0]
+        level += 1
+        sums = _sums(blocks.view(torch.int32).flatten(), level)
+
+
+def lanes_of_each(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """`lanes([tensor])` of every tensor of one device, with few kernels for all those that fill no more than a block.
+
+    Many parameters and gradients are that small: one by one, to start the kernels takes longer than to run them.
+    """
+    found = {place: lanes([tensor]) for place, tensor in enumerate(tensors) if tensor.nbytes > 4 * BLOCK}
+    alike: dict[torch.dtype, list[int]] = defaultdict(list)
+    for place in sorted(set(range(len(tensors))) - found.keys(), key=lambda place: tensors[place].nbytes):
+        alike[tensors[place].dtype].append(place)
+    for places in alike.values():
+        for start in range(0, len(places), _AT_ONCE):
+            some = places[start : start + _AT_ONCE]
+            rows = _rows([_real(tensors[place].detach()).reshape(-1) for place in some])
+            weights = _weights(0, rows.device)[:, : rows.shape[1]]
+            found |= zip(some, (rows.unsqueeze(1) * weights).sum(-1), strict=True)
+    return [found[place] for place in range(len(tensors))]
+
+
+def _rows(flat: list[Tensor]) -> Tensor:
+    """Flat tensors of one type as rows of int32 words, each filled up with zeros."""
+    size = 4 // flat[0].itemsize or 1
+    width = -(-max(one.numel() for one in flat) // size) * size
+    zeros = flat[0].new_zeros(width)
+    filled = torch.cat([part for one in flat for part in (one, zeros[one.numel() :])])
+    return filled.view(torch.int32).view(len(flat), -1) if width else filled.new_zeros(len(flat), 0, dtype=torch.int32)
 
 
 def _words(tensors: list[Tensor]) -> Iterable[Tensor]:
-    """The raw bits as int64 words, one flat tensor a type: few large kernels instead of many small ones."""
+    """The raw bits as int32 words, one flat tensor a type: few large kernels instead of many small ones."""
     flat = [_real(tensor.detach()).reshape(-1) for tensor in tensors]
     for dtype in dict.fromkeys(tensor.dtype for tensor in flat):
         same = [tensor for tensor in flat if tensor.dtype == dtype]
-        raw = (torch.cat(same) if len(same) > 1 else same[0].contiguous()).view(torch.uint8)
-        missing = -raw.numel() % 8
-        if missing or raw.storage_offset() % 8:
-            raw = torch.cat([raw, raw.new_zeros(missing)])
-        yield raw.view(torch.int64)
+        raw = torch.cat(same) if len(same) > 1 else same[0].contiguous()
+        missing = -raw.nbytes % 4
+        if missing or raw.storage_offset() * raw.itemsize % 4:
+            raw = torch.cat([raw.view(torch.uint8), raw.new_zeros(missing, dtype=torch.uint8)])
+        yield raw.view(torch.int32)
 
 
 def _real(tensor: Tensor) -> Tensor:
-    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
+    """The tensor without complex numbers, and with every lazy conjugation and negation carried out."""
+    return (torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor).resolve_neg()
 
 
-def _mix(words: Tensor, position: int) -> Tensor:
-    """Two sums over the words of one chunk, each word mixed with its position."""
-    place = torch.arange(position + 1, position + 1 + words.numel(), device=words.device)
-    mixed = (words ^ (place * _signed(_GOLDEN))) * _signed(_MIX_1)
-    mixed = (mixed ^ ((mixed >> 32) & _BITS_32)) * _signed(_MIX_2)
-    other = (mixed ^ ((mixed >> 27) & _BITS_37)) * _signed(_GOLDEN)
-    return torch.stack([mixed.sum(), (other ^ ((other >> 32) & _BITS_32)).sum()])
+def _sums(words: Tensor, level: int) -> list[Tensor]:
+    """Two weighted sums a block of these words: int64 (blocks, 2), in parts; the last block may be short."""
+    weights, whole = _weights(level, words.device), words.numel() // BLOCK
+    sums: list[Tensor] = []
+    if whole:
+        blocks = words[: whole * BLOCK].view(whole, 1, BLOCK)
+        sums = [(some * weights).sum(-1) for some in blocks.split(_BLOCKS.get(words.device.type, 4))]
+    rest = words[whole * BLOCK :]
+    if rest.numel() or not whole:
+        sums.append((rest * weights[:, : rest.numel()]).sum(-1).view(1, 2))
+    return sums
+
+
+@cache
+def _weights(level: int, device: torch.device) -> Tensor:
+    """A level's weights: int64 (2, BLOCK), what SplitMix64 draws from seed 0, level after level and lane after lane."""
+    state = torch.arange(1 + 2 * BLOCK * level, 1 + 2 * BLOCK * (level + 1), device=device) * _signed(_GOLDEN)
+    mixed = (state ^ ((state >> 30) & _BITS_34)) * _signed(_MIX_1)
+    mixed = (mixed ^ ((mixed >> 27) & _BITS_37)) * _signed(_MIX_2)
+    return (mixed ^ ((mixed >> 31) & _BITS_33)).view(2, BLOCK)
 
 
 def text(words: Tensor, tensors: Iterable[Tensor] = ()) -> str:
