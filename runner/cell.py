@@ -25,6 +25,11 @@ class Cell:
         """What a step is: "train" a training step, as in every older study, "infer" one batch answered."""
         return str(self.config.get("phase", "train"))
 
+    @property
+    def probe(self) -> str:
+        """What looks into the steps, which changes their times: "none", as in every older study, or its name."""
+        return str(self.config.get("probe", {}).get("name", "none"))
+
 
 def flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested settings as dotted keys: {"cudnn": {"enabled": True}} -> {"cudnn.enabled": True}."""

@@ -121,7 +121,7 @@ def _pilot_s(asked: Asked, say: Callable[[str], None], end_s: float | None) -> f
             raise NoEstimate(record.reason)
         steps = config["train"]["steps"] or _steps_of_epochs(config, folder, end_s and _timeout(asked, end_s))
     every = config["train"]["evaluate_every"] if config["phase"] == "train" else None
-    return whole_s(pilot_s, record.speed, steps, every)
+    return whole_s(pilot_s, record.speed, steps, every, config.get("repeat_in_process", 1))
 
 
 def _shortened(config: dict[str, Any]) -> dict[str, Any]:
@@ -141,11 +141,11 @@ def _steps_of_epochs(config: dict[str, Any], folder: Path, timeout: float | None
         raise NoEstimate("the steps of an epoch could not be counted") from None
 
 
-def whole_s(pilot_s: float, speed: Speed, steps: int, evaluate_every: int | None) -> float:
+def whole_s(pilot_s: float, speed: Speed, steps: int, evaluate_every: int | None, trainings: int = 1) -> float:
     """The seconds that a trial of so many steps takes when one of speed.steps steps took pilot_s.
 
     A later step takes what the pilot's took on average, where there are such that meet no input shape for the first
-    time; each but the last evaluation is one more than the pilot had.
+    time; each but the last evaluation is one more than the pilot had. The pilot has trained as often as a trial does.
     """
     new_shapes_s = sum(speed.new_shapes_ms) / 1000
     later = speed.steps - 1 - len(speed.new_shapes_ms)
@@ -153,4 +153,4 @@ def whole_s(pilot_s: float, speed: Speed, steps: int, evaluate_every: int | None
         later, new_shapes_s = max(speed.steps - 1, 1), 0.0
     later_s = max(0.0, speed.train_s - speed.first_step_ms / 1000 - new_shapes_s) / later
     evaluations = (steps - 1) // evaluate_every if evaluate_every else 0
-    return pilot_s + max(steps - speed.steps, 0) * later_s + evaluations * speed.evaluate_s
+    return pilot_s + trainings * (max(steps - speed.steps, 0) * later_s + evaluations * speed.evaluate_s)

@@ -40,13 +40,15 @@ class Progress:
     done: int = 0
     trained: bool = False
     labels: dict[str, str] = field(default_factory=dict)
+    probed: set[str] = field(default_factory=set)
     console: Terminal = field(default_factory=lambda: Terminal(soft_wrap=True))
     now: Callable[[], float] = time.monotonic
     _said: float = 0.0
     _began: float | None = None
 
     def __post_init__(self) -> None:
-        self.labels = labels(self.study.cells())
+        of_study = self.study.cells()
+        self.labels, self.probed = labels(of_study), {cell.id for cell in of_study if cell.probe != "none"}
         self.say(f"study {self.study.folder}")
         cells, before = len(self.labels), f"; {self.there} of them are there" if self.there else ""
         self.say(f"{cells} cells x {self.rounds} rounds = {self.total} trials, each in a process of its own{before}")
@@ -109,7 +111,7 @@ class Progress:
         self.done += 1
         self.trained |= not record.refused
         place = f"[{self.there + self.done}/{self.total}] round {record.number + 1}/{self.rounds}"
-        self.say(f"{place}  {self.labels[record.cell]:36} {_result(record)}")
+        self.say(f"{place}  {self.labels[record.cell]:36} {_result(record, record.cell in self.probed)}")
         if record.outcome != "finished":
             folder = self.study.trial_folder(record.cell, record.number)
             self.say(f"    {record.outcome}: {record.reason}\n    log: {log_file(folder)}")
@@ -153,9 +155,12 @@ def others(study: Study) -> list[Owner]:
     return [owner for owner in study.owners() if owner.pid not in own or not owner.is_here]
 
 
-def _result(record: Record) -> str:
+def _result(record: Record, probed: bool) -> str:
+    """The figures of a trial; with a probe those that it leaves as they are."""
     if record.speed is None:
         return record.outcome
     step = "too few steps" if record.speed.step_ms is None else f"{record.speed.step_ms:.2f} ms a step"
     metrics = ", ".join(f"{name} {value:.4g}" for name, value in record.metrics.items() if value is not None)
+    if probed:
+        return metrics
     return f"{step}, first {record.speed.first_step_ms:.0f} ms, {metrics}"

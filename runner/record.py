@@ -81,7 +81,9 @@ class Record:
     `flags` holds the switches as requested and as read back before and after training. `environment` is what must be
     equal for figures to be pooled, `process` what differs from process to process by nature. `covariates` is the state
     of the device "before" and "after" the steps, by the names in runner.worker.covariates: what could not be read is
-    left out.
+    left out. `again` are the digests of the further trainings from the same state in the same process
+    (repeat_in_process); everything else is of the first one. `not_deterministic` names the operations that PyTorch
+    called so.
     """
 
     cell: str
@@ -101,6 +103,8 @@ class Record:
     speed: Speed | None = None
     memory: dict[str, int | None] = field(default_factory=dict)
     covariates: dict[str, dict[str, Plain]] = field(default_factory=dict)
+    again: list[Digests] = field(default_factory=list)
+    not_deterministic: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, trial: Trial, outcome: Outcome, reason: str | None, started: str, **seen: Any) -> "Record":
@@ -137,7 +141,7 @@ class Record:
 
 
 # What the first records of this schema do not have.
-_ADDED: dict[str, Any] = {"covariates": {}}
+_ADDED: dict[str, Any] = {"covariates": {}, "again": [], "not_deterministic": []}
 _ADDED_SPEED = dict.fromkeys(("p99_ms", "steps_s", "compile_s", "first_step_read_bytes", "energy_j_per_sample"))
 
 _NO_LEAST, _FLOATS = float("-inf"), sys.float_info.max
@@ -156,12 +160,16 @@ def _made(fields: dict[str, Any]) -> Record:
     kinds: dict[str, Any] = {"digests": Digests, "speed": Speed}
     if isinstance(fields.get("speed"), dict):
         fields = fields | {"speed": _ADDED_SPEED | fields["speed"]}
-    parts = {name: of_fields(kind, fields[name], name) for name, kind in kinds.items() if fields.get(name) is not None}
+    parts: dict[str, Any] = {
+        name: of_fields(kind, fields[name], name) for name, kind in kinds.items() if fields.get(name) is not None
+    }
+    if isinstance(fields.get("again"), list):
+        parts["again"] = [of_fields(Digests, one, f"again.{index}") for index, one in enumerate(fields["again"])]
     record = of_fields(Record, _ADDED | fields | parts)
     for moment in (record.started, record.ended):
         datetime.fromisoformat(moment)
-    for step in record.digests.steps if record.digests else ():
-        int(step)
+    for digests in filter(None, (record.digests, *record.again)):
+        list(map(int, digests.steps))
     for part, (least, below) in _BOUNDS.items():
         _check_numbers(part, fields.get(part), least, below)
     if record.speed and record.speed.step_ms is not None:

@@ -22,6 +22,7 @@ from runner.schema_groups import (
     Determinism,
     Place,
     Precision,
+    Probe,
     Seeds,
     Tracking,
     Train,
@@ -44,6 +45,7 @@ class Scalars:
     retry: str = field(metadata=allowed("failed", "none"))
     exclusive: bool
     phase: str = field(metadata=allowed("train", "infer"))
+    repeat_in_process: int = field(metadata={"least": 1})
     budget: str | None
 
 
@@ -60,6 +62,7 @@ class Settings(Scalars):
     precision: Precision
     determinism: Determinism
     seeds: Seeds
+    probe: Probe
     train: Train
     plan: Plan
     tracking: Tracking
@@ -71,6 +74,7 @@ GROUPS: dict[str, Any] = {
     "precision": Precision,
     "determinism": Determinism,
     "seeds": Seeds,
+    "probe": Probe,
     "train": Train,
     "plan": Plan,
     "tracking": Tracking,
@@ -184,6 +188,28 @@ def _check_pairs(settings: Settings) -> None:
         raise ConfigError("tracking.uri", None, "tracking=server needs it: tracking.uri=http://HOST:PORT")
     if settings.train.steps is not None and settings.train.epochs is not None:
         raise ConfigError("train.epochs", settings.train.epochs, "train.steps is given too; set one of them to null")
+    _check_probe(settings)
+    _check_repetition(settings)
+
+
+def _check_probe(settings: Settings) -> None:
+    """Refuse a probe that could see nothing of what it is asked for."""
+    probe, train = settings.probe, settings.train
+    if probe.name == "ops" and train.compile != "off":
+        way_out = "take probe=modules, or train.compile=off"
+        raise ConfigError("probe", "ops", f"sees nothing inside a model under train.compile={train.compile}; {way_out}")
+    if probe.repeat and probe.name != "ops":
+        raise ConfigError("probe.repeat", True, f"repeats operations, and probe={probe.name} sees none; take probe=ops")
+    if probe.name == "kernels" and train.steps is not None and probe.steps > train.steps:
+        raise ConfigError("probe.steps", probe.steps, f"that step is profiled: at most train.steps={train.steps}")
+
+
+def _check_repetition(settings: Settings) -> None:
+    """Refuse to train again where nothing trains, or where a probe looks at the first training alone."""
+    times, needed = settings.repeat_in_process, {"phase": "train", "probe": "none"}
+    for key, value in (("phase", settings.phase), ("probe", settings.probe.name)):
+        if times > 1 and value != needed[key]:
+            raise ConfigError("repeat_in_process", times, f"must be 1 with {key}={value}; take {key}={needed[key]}")
 
 
 def view_of(settings: Settings) -> str:

@@ -63,6 +63,19 @@ class Seeds:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Probe:
+    """What looks into the first steps of a trial, at the price of its speed figures.
+
+    With `modules` and `ops` the first `steps` steps are traced, with `kernels` the last of them is profiled. `repeat`
+    does every operation twice.
+    """
+
+    name: str = field(metadata=allowed("none", "modules", "ops", "kernels"))
+    steps: int = field(metadata=LEAST_1)
+    repeat: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class Train:
     """How long and how. Of `steps` and `epochs` one is given or both are None (the machine decides).
 

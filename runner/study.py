@@ -1,6 +1,5 @@
 """The study folder: the only source of truth, and the only module that knows its file names."""
 
-import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,9 +14,12 @@ from runner.cell import Cell, difference
 from runner.claim import Claim, claim_of
 from runner.errors import StudyError, unwritable
 from runner.jsonfile import read_json, write_json
+from runner.kernel_use import KernelUse
+from runner.log import end_of
 from runner.ownership import Owned
 from runner.record import Record
 from runner.series import Series
+from runner.trace import Trace
 from runner.trial import Trial
 
 SCHEMA = 1
@@ -154,6 +156,10 @@ class Study(Owned):
         """The folder of one trial."""
         return self._cell_folder(cell) / f"trial-{number:03d}"
 
+    def capture_folder(self, cell: str, number: int) -> Path:
+        """The folder of one more training of a cell, which keeps what single operations took and gave."""
+        return self._cell_folder(cell) / f"capture-{number:03d}"
+
     def round_folder(self, number: int) -> Path:
         """The folder that whoever works on a round owns."""
         return self.folder / "rounds" / f"round-{number:03d}"
@@ -215,6 +221,16 @@ class Study(Owned):
         path = series_file(self.trial_folder(record.cell, record.number))
         return Series.read(path) if path.is_file() else None
 
+    def trace(self, record: Record) -> Trace | None:
+        """The operations or modules of a record's trial, None without such a probe. Raises StudyError if damaged."""
+        path = ops_file(self.trial_folder(record.cell, record.number))
+        return Trace.read(path) if path.is_file() else None
+
+    def kernels(self, record: Record) -> KernelUse | None:
+        """The kernels of a record's trial, None without that probe. Raises StudyError if damaged."""
+        path = kernels_file(self.trial_folder(record.cell, record.number))
+        return KernelUse.read(path) if path.is_file() else None
+
     def hydra_folder(self, start: str) -> Path:
         """Where Hydra keeps the files of one invocation."""
         return self.folder / "hydra" / start
@@ -262,20 +278,21 @@ def series_file(folder: Path) -> Path:
     return folder / "series.npz"
 
 
+def ops_file(folder: Path) -> Path:
+    """What a probe of operations or modules saw of it."""
+    return folder / "ops.jsonl.gz"
+
+
+def kernels_file(folder: Path) -> Path:
+    """What a probe of kernels saw of it."""
+    return folder / "kernels.json"
+
+
 def log_file(folder: Path) -> Path:
     """Everything that the child printed."""
     return folder / "log.txt"
 
 
 def log_end(folder: Path, size: int = 2000) -> str:
-    """The last characters of a trial's log: the error, when there is one.
-
-    After a crash the interpreter lists every extension module that it had loaded: that long line is left out.
-    """
-    try:
-        with open(log_file(folder), "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - 32 * size))
-            lines = file.read().decode(errors="replace").splitlines()
-    except OSError:
-        return ""
-    return "\n".join(line for line in lines if not line.startswith("Extension modules: ")).strip()[-size:]
+    """The last characters of a trial's log."""
+    return end_of(log_file(folder), size)

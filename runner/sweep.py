@@ -18,6 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 from runner import __version__
 from runner.asked import looks_of
 from runner.budget import Budget
+from runner.capture import run_captures
 from runner.cards import working
 from runner.door import in_turn, plan_said, rounds_of, settle, uri_of
 from runner.errors import ConfigError, Refusal, StudyError, unwritable
@@ -31,6 +32,7 @@ from runner.record import Record
 from runner.report import write_report
 from runner.report.terminal import show
 from runner.rounds import Attempt, Place, attempt_of, close_all, launch, rounds_to_do, set_aside_all, to_redo
+from runner.schema import Settings
 from runner.study import Study
 
 FAILED, REFUSED, INTERRUPTED = 1, 2, 130
@@ -98,7 +100,9 @@ def _sweep(arguments: list[str], config: DictConfig, loader: ConfigLoader, launc
         except (KeyboardInterrupt, Refusal, StudyError, OSError) as error:
             broken = unwritable(study.folder, error) if isinstance(error, OSError) else error
             end_descendants()
-        return _closed(study, progress, mirror, broken)
+        elsewhere = _launcher(config) == "SlurmLauncher"  # where this process has no device of the trials' kind
+        capture = None if broken or elsewhere else settings
+        return _closed(study, progress, mirror, broken, capture)
     finally:
         leave(study)
 
@@ -118,7 +122,7 @@ def in_rounds(
     Hydra's basic launcher works in this process, one trial after another, and gets them singly, so that each is shown
     when it is done. A cluster's gets all rounds at once, or each would wait in the queue anew; others get a round.
     """
-    kind, started = str(config.hydra.launcher._target_).rpartition(".")[2], 0
+    kind, started = _launcher(config), 0
     with closing(rounds_to_do(study, cells, present(study), redo, kind == "SlurmLauncher", budget)) as rounds:
         for places in rounds:
             size = 1 if kind == "BasicLauncher" else len(places)
@@ -134,6 +138,10 @@ def in_rounds(
     if budget:
         fitted = study.asked()["rounds"]
         progress.say(f"{fitted} round{'' if fitted == 1 else 's'} fitted into budget={budget.given}")
+
+
+def _launcher(config: DictConfig) -> str:
+    return str(config.hydra.launcher._target_).rpartition(".")[2]
 
 
 @contextmanager
@@ -201,12 +209,23 @@ def _refuse(study: Study) -> None:
         raise Refusal(f"{records[0].reason}\n{why}; the log is in {folder}")
 
 
-def _closed(study: Study, progress: Progress, mirror: Mirror, broken: BaseException | None) -> int:
-    """Report, show and say how it went. Returns the exit code, or raises what the study was refused for."""
+def _closed(
+    study: Study, progress: Progress, mirror: Mirror, broken: BaseException | None, capture: Settings | None
+) -> int:
+    """Report, show and say how it went. Returns the exit code, or raises what the study was refused for.
+
+    With `capture` what a probe found is looked into in further trainings, so long as these settings allow.
+    """
     import runner.analysis.summary  # noqa: F401 - takes its time, for which nobody should wait at the lock
 
-    with study.lock("report"):  # the last report is of the latest records, also where several invocations end at once
-        summary = write_report(study)
+    summary = _reported(study)
+    if capture and capture.probe.name == "ops":
+        try:
+            captured = run_captures(study, summary, progress.say, capture.timeout)
+        except KeyboardInterrupt as error:  # all trials are done: what there is is reported all the same
+            captured, broken = 1, error
+            end_descendants()
+        summary = _reported(study) if captured else summary
     if summary["trials"]["there"]:  # else MLflow has not heard of the study, and need not
         mirror.finish(summary, lambda: bool(others(study)))
     if isinstance(broken, Refusal):
@@ -218,6 +237,11 @@ def _closed(study: Study, progress: Progress, mirror: Mirror, broken: BaseExcept
     if broken:
         print(f"error: {broken}", file=sys.stderr)
     return 0 if good and not broken else FAILED
+
+
+def _reported(study: Study) -> dict[str, Any]:
+    with study.lock("report"):  # the last report is of the latest records, also where several invocations end at once
+        return write_report(study)
 
 
 def _asked(rounds: int, plan: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,8 @@ class Trial:
 
     `number` counts the trials of a cell from 0 and is the number of the round; `position` is the place within the
     round; `device` is the device itself ("cuda:1"), where the cell's settings only know its type. `exclusive` says
-    whether the device is locked meanwhile. `claim` is the name of this very attempt.
+    whether the device is locked meanwhile. `claim` is the name of this very attempt. `capture` are the indices of the
+    operations of its trace whose inputs and outputs are kept (probe=ops).
     """
 
     cell: str
@@ -29,6 +30,7 @@ class Trial:
     seeds: dict[str, int]
     exclusive: bool
     claim: str
+    capture: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, cell: Cell, number: int, position: int, device: str, exclusive: bool = True) -> "Trial":
@@ -52,4 +54,9 @@ class Trial:
     @classmethod
     def read(cls, path: Path) -> "Trial":
         """Read what `write` wrote. Raises StudyError naming path, field and what it holds for a damaged file."""
-        return read_fields(path, SCHEMA, lambda fields: of_fields(cls, fields), "remove its folder")
+        return read_fields(path, SCHEMA, _made, "remove its folder")
+
+
+def _made(found: dict[str, Any]) -> Trial:
+    capture = found.get("capture", [])  # JSON knows no tuples
+    return of_fields(Trial, found | {"capture": tuple(capture) if isinstance(capture, list) else capture})

@@ -68,6 +68,9 @@ REPRODUCIBILITY: dict[str, Any] = {
     "weights_equal_after": None,
     "weights_differ_after": None,
     "same_evaluation": True,
+    "repeats": 1,
+    "within_process": None,
+    "within_differing": 0,
     "bound_95": 0.527,
     "bound_95_new_start": None,
     "first_diverging_step": None,
@@ -112,9 +115,13 @@ def make_summary(*cells: tuple[str, dict[str, Any]], settings: dict[str, Any] | 
                 "missing": 0,
                 "unfinished": [],
                 "flag_mismatch": [],
+                "not_deterministic": {},
                 "reproducibility": REPRODUCIBILITY | {"subject": subject, "sentence": sentence},
                 "speed": SPEED | changes,
                 "metrics": {"accuracy": {**FIGURE, "mean": 0.9, "sd": 0.0, "ci95": [0.9, 0.9]}},
+                "why": None,
+                "kernels": None,
+                "advice_above": [],
             }
             for cell, (_, changes) in zip(made, cells, strict=True)
         ],
@@ -122,4 +129,6 @@ def make_summary(*cells: tuple[str, dict[str, Any]], settings: dict[str, Any] | 
         "recommendations": [{"settings": "", "cells": [cell.id for cell in made], **answers}],
         "noise": [],
         "modes_noise": [],
+        "changes": [],
+        "kernel_changes": [],
     }

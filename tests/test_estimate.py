@@ -46,6 +46,10 @@ def test_a_trial_takes_what_its_pilot_took_and_its_further_steps(
     assert whole_s(4.0, speed(), steps, evaluate_every) == pytest.approx(seconds)
 
 
+def test_a_trial_that_trains_three_times_takes_all_that_a_pilot_lacks_three_times() -> None:
+    assert whole_s(9.0, speed(), 110, 10, trainings=3) == pytest.approx(9.0 + 3 * (100 * 0.1 + 10 * 0.5))
+
+
 def test_the_first_step_of_a_new_shape_is_no_later_step() -> None:
     shapes = speed(new_shapes_ms=[1000.0, 1500.0], train_s=2.0 + 2.5 + 7 * 0.1)
     assert whole_s(6.0, shapes, 110, None) == pytest.approx(6.0 + 100 * 0.1)
@@ -155,7 +159,7 @@ def test_a_pilot_gets_the_time_of_a_trial_but_no_more_than_is_left(
 def test_epochs_are_counted_in_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def whole_s(pilot_s: float, speed: Speed, steps: int, evaluate_every: int | None) -> float:
+    def whole_s(pilot_s: float, speed: Speed, steps: int, evaluate_every: int | None, trainings: int) -> float:
         asked.append((speed.steps, steps))
         return pilot_s
 

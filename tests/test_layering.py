@@ -27,8 +27,12 @@ NAMES = (
     "series",
     "owner",
     "claim",
+    "operation",
+    "trace",
+    "kernel_use",
+    "captured",
 )
-NOUNS = {f"runner.{name}" for name in (*NAMES, "asked", "ownership", "study")}
+NOUNS = {f"runner.{name}" for name in (*NAMES, "asked", "log", "ownership", "study")}
 PURE = {"runner.analysis", "runner.report"}
 EFFECTS = {
     "runner.cards",

@@ -2,7 +2,7 @@
 
 import json
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -30,15 +30,24 @@ def test_a_record_of_the_first_version_lacks_the_later_figures_alone(tmp_path: P
     make_record(make_cell()).write(path)
     later = ("p99_ms", "steps_s", "compile_s", "first_step_read_bytes", "energy_j_per_sample")
     fields = json.loads(path.read_text())
-    del fields["covariates"]
+    for name in ("covariates", "again", "not_deterministic"):
+        del fields[name]
     for name in later:
         del fields["speed"][name]
     path.write_text(json.dumps(fields))
     record = Record.read(path)
-    assert record.covariates == {}
+    assert (record.covariates, record.again, record.not_deterministic) == ({}, [], [])
     assert record.speed
     assert [getattr(record.speed, name) for name in later] == [None] * 5
     assert record.speed.steps == fields["speed"]["steps"]
+
+
+def test_further_trainings_are_read_as_written(tmp_path: Path) -> None:
+    digests = make_record(make_cell()).digests
+    assert digests
+    record = make_record(make_cell(), again=[digests, replace(digests, final="0" * 32)], not_deterministic=["put_"])
+    record.write(tmp_path / "record.json")
+    assert Record.read(tmp_path / "record.json") == record
 
 
 def test_a_figure_that_is_no_number_comes_back_as_none(tmp_path: Path) -> None:
@@ -98,6 +107,8 @@ WRONG = {
     "speed.build_s": (10**400, f"speed.build_s holds 1{'0' * 59} ..., should be a valid number"),
     "digests.final": (None, "digests.final holds None, should be a valid string"),
     "digests.steps": ({"first": "0"}, "'first'"),
+    "again": ({}, "again holds {}, should be a valid list"),
+    "not_deterministic": ([1], "not_deterministic.0 holds 1, should be a valid string"),
 }
 
 

@@ -252,6 +252,7 @@ def test_nothing_that_a_user_names_becomes_markup(tmp_path):
         "More figures",
         "Notes",
         "Repeatability",
+        "What the change did",
         "Trials that did not finish",
         "Records set aside",
         "Environment",
@@ -267,7 +268,7 @@ def test_nothing_that_a_user_names_becomes_markup(tmp_path):
         assert not any("\x1b" in word for word in words)
         tables = 1 if page is note else 2
         assert blocks.count("table_open") == tables and blocks.count("tr_open") == 3 * tables
-        assert blocks.count("heading_open") == (0 if page is note else 7)
+        assert blocks.count("heading_open") == (0 if page is note else 8)
         assert len(words) > 10 and any(
             "<script>alert(1)</script> ![x](javascript:a) `b` | ~~c~~" in word for word in words
         )

@@ -69,10 +69,10 @@ dataset.name dataset.resident dataset.size dataset.view dataset.workers
 determinism.algorithms determinism.fill_memory determinism.warn_only determinism.workspace
 device exclusive isolation
 model.cifar_stem model.depth model.name
-phase plan.margin plan.price_per_hour plan.runs plan.steps
+phase probe.name probe.repeat probe.steps plan.margin plan.price_per_hour plan.runs plan.steps
 precision.name
 seeds.base seeds.vary
-retry study threads timeout
+repeat_in_process retry study threads timeout
 tracking.experiment tracking.name tracking.uri
 train.batch_size train.compile train.epochs train.evaluate_every train.learning_rate train.momentum train.optimizer
 train.schedule train.steps train.weight_decay
@@ -216,6 +216,38 @@ def test_steps_and_epochs_exclude_each_other() -> None:
         settings("train.epochs=2", "train.steps=5")
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["probe=ops", "train.compile=default"], "probe=ops: sees nothing inside a model under train.compile=default"),
+        (["probe=modules", "probe.repeat=true"], "probe.repeat=True: repeats operations, and probe=modules sees none"),
+        (["probe.repeat=true"], "probe.repeat=True: repeats operations, and probe=none sees none"),
+        (["probe=kernels", "train.steps=2"], "probe.steps=3: that step is profiled: at most train.steps=2"),
+        (["repeat_in_process=2", "probe=modules"], "repeat_in_process=2: must be 1 with probe=modules"),
+        (["repeat_in_process=3", "phase=infer"], "repeat_in_process=3: must be 1 with phase=infer; take phase=train"),
+    ],
+)
+def test_a_probe_that_could_see_nothing_is_refused(words: list[str], said: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        settings(*words)
+    assert str(refused.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["probe=modules", "train.compile=max-autotune"],
+        ["probe=kernels", "train.compile=default", "train.steps=3"],
+        ["probe=kernels", "train.epochs=1"],
+        ["probe=ops", "probe.repeat=true", "probe.steps=100", "train.steps=2"],
+        ["probe=ops", "phase=infer"],
+        ["repeat_in_process=2", "seeds=all", "train.compile=default"],
+    ],
+)
+def test_a_probe_that_sees_something_is_not(words: list[str]) -> None:
+    settings(*words)
+
+
 ELSEWHERE = ["tracking=off", "trial.number=3", "trial.position=2", "study=there", "trials=9", "timeout=60"]
 ELSEWHERE += ["retry=none", "exclusive=false", "plan.steps=500", "budget=10min"]
 
@@ -243,6 +275,7 @@ def test_those_are_all_keys_that_a_cell_leaves_out() -> None:
     [
         *("cudnn=benchmark", "model.depth=18", "dataset.size=16", "precision=bf16", "determinism=full", "seeds=all"),
         *("train.steps=7", "isolation=spawn", "threads=3", "device=cpu", "phase=infer"),
+        *("probe=modules", "probe.steps=7", "repeat_in_process=2", "cudnn.enabled=false", "cudnn.benchmark_limit=0"),
     ],
 )
 def test_what_changes_the_outcome_makes_another_cell(word: str) -> None:

@@ -14,7 +14,8 @@ from factory import Plant, four_modes, make_cell, make_record, make_series, make
 
 from runner.errors import StudyError
 from runner.owner import HEARTBEAT_TIMEOUT_S, Owner
-from runner.study import Study, log_end, log_file, record_file, series_file, trial_file
+from runner.study import Study, kernels_file, log_end, log_file, ops_file, record_file, series_file, trial_file
+from runner.trace import Trace
 from runner.trial import Trial
 
 ASKED = {"rounds": 3, "version": "0.1.0"}
@@ -217,6 +218,30 @@ def test_a_record_may_be_without_series(study: Study) -> None:
     found = study.series(make_record(cell))
     assert found is not None
     assert (found.step_ms == make_series().step_ms).all()
+
+
+def test_what_a_probe_left_is_read_and_a_damaged_file_is_named(study: Study) -> None:
+    cell = study.cells()[0]
+    folder = study.claim(Trial.of(cell, 0, 0, "cpu"), "me")
+    assert folder
+    record = make_record(cell)
+    assert (study.trace(record), study.kernels(record)) == (None, None)
+    trace = Trace("ops", cell.id, 0, 2, ())
+    trace.write(ops_file(folder))
+    assert study.trace(record) == trace
+    for file, read in ((ops_file(folder), study.trace), (kernels_file(folder), study.kernels)):
+        file.write_bytes(b"no trace")
+        with pytest.raises(StudyError, match=str(file)):
+            read(record)
+
+
+def test_a_capture_is_no_trial(study: Study) -> None:
+    cell = study.cells()[0]
+    folder = study.capture_folder(cell.id, 0)
+    assert folder.parent == study.trial_folder(cell.id, 0).parent
+    folder.mkdir(parents=True)
+    make_record(cell).write(record_file(folder))
+    assert study.records() == []
 
 
 def test_a_damaged_record_is_named_and_the_others_are_there(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from planted import Plain, plain_data
 from test_clock import SECONDS
 from torch import Tensor, nn
 from torch.optim import SGD, AdamW
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from runner.errors import Refusal
 from runner.worker.clock import Clock
@@ -209,6 +210,49 @@ def test_weights_are_parameters_and_buffers_in_order() -> None:
     assert len(weights(model)) == len(list(model.parameters())) + len(list(model.buffers()))
 
 
+class Ticking(Plain):
+    """A host whose time passes only where it is told to: 3 ms in the forward pass, 2 in the backward pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_s = 0.0
+        first = next(self.parameters())
+        first.register_hook(lambda gradient: self.passes(2))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """As Plain."""
+        self.passes(3)
+        return super().forward(inputs)
+
+    def passes(self, ms: float) -> None:
+        self.now_s += ms / 1000
+
+
+def test_a_step_is_forward_backward_and_update_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Ticking()
+    clock = Clock(None, now=lambda: model.now_s)
+
+    def slow_batches() -> Iterator[Batch]:
+        for batch in islice(batches(), 12):
+            model.passes(7)
+            yield batch
+
+    def slow_lanes(tensors: list[Tensor]) -> Tensor:
+        model.passes(11)
+        return lanes(tensors)
+
+    def slow_evaluation() -> None:
+        model.passes(17)
+
+    monkeypatch.setattr("runner.worker.train.lanes", slow_lanes)
+    config = planted_config("Plain", "train.evaluate_every=2", "train.optimizer=sgd")
+    with register_optimizer_step_post_hook(lambda *_: model.passes(13)):
+        train_model(model, slow_batches(), config, 12, 10, clock, slow_evaluation)
+    times = clock.read()
+    assert times.step_ms == pytest.approx([3 + 2 + 13] * 12)
+    assert times.wait_ms == pytest.approx([7] * 12)
+
+
 class Stopwatch(nn.Module):
     """A network with long steps on small inputs; notes the host's time at the start of each forward pass."""
 
@@ -224,6 +268,7 @@ class Stopwatch(nn.Module):
         return self.net(inputs)  # type: ignore[no-any-return]
 
 
+@pytest.mark.slow  # of a real host's noise: on a busy one 2 % are too few
 def test_an_outside_stopwatch_agrees_with_the_steady_step() -> None:
     model, clock, ready = Stopwatch(), Clock(None), cycle(islice(batches(32), 4))
     train_model(model, ready, planted_config("Plain"), 40, 10, clock, lambda: None)

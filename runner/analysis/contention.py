@@ -9,6 +9,9 @@ What was seen of the device before and after a trial's steps decides, and nothin
 A power cap does not count. It is the normal state of a card at full load, and how much of it there is depends on the
 mode: leaving it out would leave out the heavier modes. It is counted beside the figures, see `power_capped`.
 
+A probe looks into the steps while they are timed: no trial of such a cell has a speed that counts, and PROBED is the
+one reason for all of them.
+
 A trial left out here is left out of speed figures and of pairs. Reproducibility is judged over all finished trials.
 """
 
@@ -20,6 +23,7 @@ HEAT = ("hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_b
 POWER_CAP = "sw_power_cap"
 # The driver samples: a share this small lies within what it counts on a cool card, and shifts a median by nothing.
 LEAST_LOST = 0.01
+PROBED = "a probe changes timing"
 
 
 def timed(records: Iterable[Record]) -> list[Record]:

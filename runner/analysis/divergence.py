@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from runner.series import Series
 
 ReproducibilityVerdict = Literal["bitwise", "metric-only", "loss-only", "differs", "single"]
 Subject = Literal["weights", "outputs"]
+WORSE: tuple[ReproducibilityVerdict, ...] = ("bitwise", "metric-only", "loss-only", "differs")
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,10 @@ class Divergence:
     `verdict` is None without a finished trial. `seeds_varied` names the streams whose seed differs by design.
     `weights_equal_after` is the last checkpoint before the first at which weights differ (`weights_differ_after`).
     `subject` is what these checkpoints and `unique_weights` are of: with phase=infer all outputs so far.
+
+    All this is about processes, each with its first training. `repeats` is how many trainings each process did from the
+    same state; `within_process` is the verdict over those of one process, the worst of all, and `within_differing` in
+    how many processes they were not bitwise equal. With a single training `within_process` is None.
     """
 
     subject: Subject
@@ -34,6 +39,9 @@ class Divergence:
     weights_equal_after: int | None
     weights_differ_after: int | None
     same_evaluation: bool
+    repeats: int = 1
+    within_process: ReproducibilityVerdict | None = None
+    within_differing: int = 0
 
     @property
     def first_diverging_step(self) -> int | None:
@@ -100,6 +108,7 @@ def divergence(records: Sequence[Record], series: Sequence[Series], phase: str =
         weights_equal_after=equal_after,
         weights_differ_after=differ_after,
         same_evaluation=_same_evaluation(digests),
+        **_within(records),
     )
 
 
@@ -111,6 +120,19 @@ def _verdict(digests: list[Digests]) -> ReproducibilityVerdict | None:
     if len({digest.losses for digest in digests}) > 1:
         return "loss-only"
     return "bitwise" if _same_evaluation(digests) else "metric-only"
+
+
+def _within(records: Sequence[Record]) -> dict[str, Any]:
+    """What the trainings within each process say, by field of Divergence; nothing where there was one in each."""
+    trainings = [[record.digests, *record.again] for record in records if record.digests and record.again]
+    verdicts = [verdict for verdict in map(_verdict, trainings) if verdict]
+    if not verdicts:
+        return {}
+    return {
+        "repeats": min(map(len, trainings)),
+        "within_process": max(verdicts, key=WORSE.index),
+        "within_differing": len(verdicts) - verdicts.count("bitwise"),
+    }
 
 
 def _same_evaluation(digests: list[Digests]) -> bool:

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from scipy import stats
 
+from runner.analysis.contention import PROBED
 from runner.analysis.figure import Interval, mean_interval, sd_interval, welch_interval
 from runner.analysis.looks import ROUNDS, Looks
 from runner.analysis.sample import Sample
@@ -62,6 +63,8 @@ def step_times(records: Sequence[Record]) -> list[float]:
 def compare(sample: Sample, baseline: Sample | None, comparisons: int, margin: float, looks: Looks) -> Ratio:
     """The ratio of two samples of one environment; `comparisons` is the number m that share the baseline."""
     level, inert = looks.counting.level(comparisons), sample.cuda is False
+    if sample.probed:
+        return _unknown(PROBED, level, inert)
     if baseline is None:
         return _unknown("no default (F,F) with the same other settings in this environment", level, inert)
     sample, baseline = (_looked_at(one, looks) for one in (sample, baseline))
@@ -100,7 +103,8 @@ def unclaimed(ratio: Ratio, why: str) -> Ratio:
 def self_ratio(sample: Sample, level: float) -> Ratio:
     """The baseline against itself: 1 by definition."""
     if not step_times(sample.timed):
-        return replace(_unknown("no steady step time", level, sample.cuda is False), baseline=True)
+        why = PROBED if sample.probed else "no steady step time"
+        return replace(_unknown(why, level, sample.cuda is False), baseline=True)
     return Ratio(1.0, (1.0, 1.0), "inert" if sample.cuda is False else "equivalent", level, baseline=True)
 
 

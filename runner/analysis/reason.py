@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from math import inf
 
 from runner.analysis.candidate import HOST_BOUND, Candidate, Terms
+from runner.analysis.contention import PROBED
 from runner.analysis.looks import MOST_ROUNDS
 from runner.analysis.ratio import OTHER_CARDS, Ratio
 from runner.analysis.words import percent, plan_words
@@ -12,6 +13,8 @@ from runner.duration import exact
 
 def time_needed(best: Candidate, rivals: Sequence[Candidate], terms: Terms) -> str:
     """The expected time of the plan, and how much less or more than the default's; the default's beside the next."""
+    if best.sample.probed:
+        return f"its time is not known: {PROBED}"
     if best.cost.expected_s is None:
         return "its time is not known for want of a steady step time"
     words = f"{exact(best.cost.expected_s * terms.plan.runs)} for {_planned(best, terms)}"

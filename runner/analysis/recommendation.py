@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runner.analysis.candidate import LEAST_TRIALS, Candidate, Terms
+from runner.analysis.contention import PROBED
 from runner.analysis.looks import Looks
 from runner.analysis.reason import drawn, more_rounds, payback, priced, tie, time_needed
 from runner.plan import Plan
@@ -28,6 +29,9 @@ def recommend(candidates: Sequence[Candidate], plan: Plan, looks: Looks) -> dict
             f"the flags were not as asked in {', '.join(other)}: the model sets them itself, see notes"
         )
     ranked = _ranked(tried)
+    if tried[0].sample.probed:  # as all are: the probe is part of what cells that are compared have in common
+        asks = {"undecided": f"{PROBED}: ask again with probe=none"}
+        return {"fastest": asks, "reproducible": _repeating(tried, Terms(plan, looks, ranked)), "balanced": asks}
     if all(one.speed.host_bound for one in ranked):
         return _all_undecided("every step is bound by the host, so that the flags cannot matter")
     terms, without = Terms(plan, looks, ranked), [one for one in candidates if one not in ranked]
@@ -77,6 +81,15 @@ def _reproducible(tried: Sequence[Candidate], terms: Terms) -> dict[str, Any]:
         return {"undecided": best}
     only = "the only mode here that repeats" if len(repeating) == 1 else "least time of those that repeat"
     return _answer(best, f"{best.repeats}; {only}", repeating, terms)
+
+
+def _repeating(tried: Sequence[Candidate], terms: Terms) -> dict[str, Any]:
+    """The only mode that repeats, where none has a speed."""
+    repeating = [one for one in tried if one.repeats]
+    if len(repeating) < 2:
+        return _reproducible(tried, terms)
+    each = ", ".join(f"{one.label} ({one.repeats})" for one in repeating)
+    return {"undecided": f"{each} repeat; which takes least time is not known: {PROBED}, ask again with probe=none"}
 
 
 def _none_repeats(tried: Sequence[Candidate]) -> str:

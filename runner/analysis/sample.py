@@ -35,7 +35,12 @@ class Sample:
     @cached_property
     def timed(self) -> list[Record]:
         """The finished trials whose speed counts: all figures of speed are computed over these."""
-        return timed(self.records)
+        return [] if self.probed else timed(self.records)
+
+    @property
+    def probed(self) -> bool:
+        """Whether a probe looked into the steps, so that no trial's speed counts."""
+        return self.cell.probe != "none"
 
     @property
     def unfinished(self) -> list[Record]:

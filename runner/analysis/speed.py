@@ -35,7 +35,7 @@ class SpeedFigures(StartFigures):
         spread: the largest step_ms over the smallest.
     left_out: trials that finished and count in no figure of speed. power_capped: how many of the others the power
         limit held down, which is a card's usual state at full load.
-    Memory is the maximum over all finished trials: what was enough for all.
+    Memory is the maximum over all finished trials: what was enough for all. With a probe there is none either.
     """
 
     steps: int | None
@@ -63,7 +63,7 @@ class SpeedFigures(StartFigures):
 
 def speed_figures(sample: Sample, baseline: Sample | None, ratio: Ratio) -> SpeedFigures:
     """The speed of a sample beside its baseline's, given their ratio."""
-    counted = sample.timed
+    counted, measured = sample.timed, [] if sample.probed else sample.finished
     speeds = [record.speed for record in counted if record.speed]
     step_ms = Figure.of([speed.step_ms for speed in speeds])
     start = start_figures(sample, None if ratio.baseline else baseline)
@@ -86,10 +86,10 @@ def speed_figures(sample: Sample, baseline: Sample | None, ratio: Ratio) -> Spee
         enqueue_ms=_mean(speeds, lambda speed: speed.enqueue_ms),
         host_bound=mostly_host_bound(speeds) if sample.cuda else None,
         energy_j_per_sample=_mean(speeds, lambda speed: speed.energy_j_per_sample),
-        peak_memory_bytes=_peak(sample.finished, f"peak_{kind}_bytes"),
+        peak_memory_bytes=_peak(measured, f"peak_{kind}_bytes"),
         peak_memory_kind=kind,
-        peak_reserved_bytes=_peak(sample.finished, "peak_reserved_bytes"),
-        left_out=[LeftOut(one.number, "; ".join(why)) for one in sample.finished if (why := doubts(one))],
+        peak_reserved_bytes=_peak(measured, "peak_reserved_bytes"),
+        left_out=[LeftOut(one.number, "; ".join(why)) for one in measured if (why := doubts(one))],
         power_capped=sum(map(power_capped, counted)),
         ratio_to_baseline=ratio,
     )

@@ -4,20 +4,25 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from runner.analysis.accuracy import accuracies, cell_captures
 from runner.analysis.candidate import Candidate
+from runner.analysis.change import changes
 from runner.analysis.cost import Cost, cost_of
 from runner.analysis.divergence import Divergence, divergence
 from runner.analysis.environment import INSTANCE, Environment
 from runner.analysis.evidence import Evidence
 from runner.analysis.figure import Figure
 from runner.analysis.flags import flag_mismatches
+from runner.analysis.kernel_summary import CellKernels, changes_between
 from runner.analysis.looks import MOST_ROUNDS, Looks
 from runner.analysis.noise import modes_noise, seeds_noise
 from runner.analysis.ratio import compare, self_ratio
 from runner.analysis.recommendation import QUESTIONS, recommend
 from runner.analysis.sample import Sample, samples_of
 from runner.analysis.speed import SpeedFigures, speed_figures
+from runner.analysis.strict import not_deterministic
 from runner.analysis.variance import Pairwise, disagreement, unit_weight_distance, weight_distance
+from runner.analysis.why import advice_above, why
 from runner.record import Record
 from runner.study import Study
 
@@ -36,6 +41,8 @@ class CellSummary:
     weight_l2: Pairwise | None
     unit_weight_l2: Pairwise | None
     metrics: dict[str, Figure]
+    why: dict[str, Any] | None
+    kernels: CellKernels
 
 
 def summarise(study: Study) -> dict[str, Any]:
@@ -50,6 +57,7 @@ def summarise(study: Study) -> dict[str, Any]:
         families.setdefault(sample.baseline, []).append(sample)
     summaries = [_cell_summary(study, evidence, sample, families[sample.baseline]) for sample in samples]
     recommendations = _recommendations(summaries, evidence)
+    captured = [cell_captures(study, sample.label, sample.cell, sample.finished) for sample in samples]
     return {
         "schema": SCHEMA,
         "study": evidence.question.id,
@@ -64,6 +72,9 @@ def summarise(study: Study) -> dict[str, Any]:
         "modes_noise": [asdict(line) for line in modes_noise(samples)],
         "recommendation": _one_answer(recommendations),
         "recommendations": recommendations,
+        "changes": changes(samples, evidence),
+        "accuracy": accuracies([one for one in captured if one]),
+        "kernel_changes": changes_between([summary.kernels for summary in summaries]),
     }
 
 
@@ -84,15 +95,18 @@ def _completeness(evidence: Evidence) -> dict[str, Any]:
 def _cell_summary(study: Study, evidence: Evidence, sample: Sample, family: list[Sample]) -> CellSummary:
     finished = sample.finished
     series = [one for one in (study.series(record) for record in finished) if one is not None]
+    found = divergence(finished, series, sample.cell.phase)
     return CellSummary(
         sample=sample,
         speed=_speed(evidence, sample, family),
         cost=cost_of(sample, evidence.question.plan.steps),
-        divergence=divergence(finished, series, sample.cell.phase),
+        divergence=found,
         disagreement=disagreement(series),
         weight_l2=weight_distance(series),
         unit_weight_l2=unit_weight_distance(series),
         metrics=_metrics(finished),
+        why=why(study, sample, found),
+        kernels=CellKernels.of(study, sample),
     )
 
 
@@ -146,9 +160,13 @@ def _cell(summary: CellSummary) -> dict[str, Any]:
             {"trial": record.number, "outcome": record.outcome, "reason": record.reason} for record in sample.unfinished
         ],
         "flag_mismatch": flag_mismatches(sample.records),
+        "not_deterministic": not_deterministic(sample.records),
         "reproducibility": _reproducibility(summary),
         "speed": speed,
         "metrics": {name: asdict(figure) for name, figure in summary.metrics.items()},
+        "why": summary.why,
+        "kernels": summary.kernels.summary(),
+        "advice_above": advice_above(summary.divergence, sample.cell.config),
     }
 
 

@@ -1,10 +1,26 @@
 """Words that analysis and reports share. Light to import: whatever prints a report does."""
 
+from typing import Any
+
 
 def percent(share: float) -> str:
     """A share as a percentage to two significant digits: 0.197 -> "20 %", 0.0152 -> "1.5 %", 0.02 -> "2 %"."""
     value = 100 * share
     return f"{value:.0f} %" if abs(value) > 99 else f"{value:.2g} %"
+
+
+def across_words(found: dict[str, Any]) -> str:
+    """The verdict across processes of a cell's reproducibility, never "bitwise" without n of n."""
+    n, subject = found["trials"], found.get("subject", "weights")
+    loss = "logged training loss" if subject == "weights" else "logged loss"
+    return {
+        "bitwise": f"bitwise, {n} of {n}",
+        "metric-only": f"{subject} bitwise equal, evaluation metrics differ ({subject} equal in {n} of {n})",
+        "loss-only": f"{subject} bitwise equal, the {loss} differs ({subject} equal in {n} of {n})",
+        "differs": f"{subject} differ, {found['unique_weights']} different of {n}",
+        "single": "one trial, nothing to compare",
+        None: "no finished trial",
+    }[found["verdict"]]
 
 
 def plan_words(steps: int, runs: int, phase: str) -> str:

@@ -10,6 +10,7 @@ from runner.report.answer import opening
 from runner.report.notes import notes
 from runner.report.table import header, main_metric, more_figures, rows
 from runner.report.text import one_line
+from runner.report.why import change_lines, kernel_lines, why_lines
 from runner.report.words import bound_words, phase_of, spread_words
 
 # An underscore within a word and brackets are left alone where they mean nothing: people read the source too.
@@ -42,6 +43,9 @@ def markdown(summary: dict[str, Any]) -> str:
         _more(summary),
         _section("Notes", notes(summary)),
         _section("Repeatability", _repeatability(summary)),
+        _section("Why they differ", why_lines(summary)),
+        _section("Kernels", kernel_lines(summary)),
+        _section("What the change did", change_lines(summary)),
         _section("Seeds beside implementation", _noise(summary)),
         _section("Speed figures left out", _left_out(summary)),
         _section("Trials that did not finish", _unfinished(summary)),

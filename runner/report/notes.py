@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from runner.analysis.contention import PROBED
+from runner.cell import Cell
 from runner.report.family import on_cuda
 from runner.report.number import number
 from runner.report.table import has_p99
@@ -68,13 +70,22 @@ def _share(share: float) -> str:
 
 
 def _cell_notes(cell: dict[str, Any], cuda: bool) -> list[str]:
-    found = [*cell["flag_mismatch"], *_unsteady(cell)]
+    found = [*cell["flag_mismatch"], *_not_deterministic(cell), *_unsteady(cell)]
     return [*found, *(_device_notes(cell["speed"]) if cuda else []), *_cold(cell), *_holes(cell)]
+
+
+def _not_deterministic(cell: dict[str, Any]) -> list[str]:
+    """The operations that PyTorch refuses or warns about under strict algorithms."""
+    trials = cell["n"] + cell["failed"] + cell["diverged"]
+    named = [f"{name} in {count} of {trials}" for name, count in cell.get("not_deterministic", {}).items()]
+    return [f"PyTorch calls not deterministic: {', '.join(named)} trials"] if named else []
 
 
 def _unsteady(cell: dict[str, Any]) -> list[str]:
     """Why a cell with finished trials has no steady figure."""
-    speed = cell["speed"]
+    speed, probe = cell["speed"], Cell(cell["config"]).probe
+    if probe != "none":
+        return [f"{PROBED}: there are no figures of speed and memory with probe={probe}"]
     if not cell["n"] or speed["step_ms"] is not None:
         return []
     if len(speed["left_out"]) == cell["n"]:

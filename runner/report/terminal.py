@@ -12,6 +12,7 @@ from runner.report.answer import opening
 from runner.report.markdown import headline
 from runner.report.table import header, rows
 from runner.report.text import one_line
+from runner.report.why import short_lines
 
 FILE_WIDTH = 200
 
@@ -53,5 +54,5 @@ def show(summary: dict[str, Any]) -> None:
     for row in rows(summary):
         table.add_row(*map(one_line, row))
     console.print(table)
-    for line in opening(summary):
+    for line in (*opening(summary), *short_lines(summary)):
         console.print(f"- {one_line(line)}")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runner.analysis.words import percent
+from runner.analysis.words import across_words, percent
 from runner.report.number import NONE, number, number_and_sd
 
 
@@ -50,13 +50,13 @@ def ratio_words(cell: dict[str, Any], summary: dict[str, Any]) -> str:
         return f"{NONE} {ratio['why']}"
     if ratio["baseline"]:
         return "1, the baseline" + (", inert" if ratio["verdict"] == "inert" else "")
-    interval = f"[{_bound(ratio['ci95'][0])}, {_bound(ratio['ci95'][1])}]" if ratio["ci95"] else "no interval"
+    interval = f"[{', '.join(map(_end, ratio['ci95']))}]" if ratio["ci95"] else "no interval"
     unpaired = "" if ratio["paired"] else f", unpaired ({ratio['why']})"
     over = "over all plans " if cell["speed"].get("plans") else ""
     return f"{over}{value:.3f} {interval}{unpaired}, {_verdict_words(ratio, summary)}"
 
 
-def _bound(ratio: float) -> str:
+def _end(ratio: float) -> str:
     return "below 0.01" if ratio < 0.01 else "above 100" if ratio > 100 else f"{ratio:.3f}"
 
 
@@ -91,23 +91,59 @@ def tuning_words(cell: dict[str, Any]) -> str:
 
 
 def verdict_words(cell: dict[str, Any]) -> str:
-    """The reproducibility verdict, never "bitwise" without n of n."""
+    """The reproducibility verdict across processes, and within each where it was asked."""
+    within = within_words(cell)
+    return f"{across_words(cell['reproducibility'])}{f'; {within}' if within else ''}"
+
+
+def within_words(cell: dict[str, Any]) -> str:
+    """The verdict over the trainings from the same state within each process, "" if each did one."""
     found = cell["reproducibility"]
     n, subject = found["trials"], found.get("subject", "weights")
-    loss = "logged training loss" if subject == "weights" else "logged loss"
+    differing = f"{found.get('within_differing')} of {n}"
     return {
-        "bitwise": f"bitwise, {n} of {n}",
-        "metric-only": f"{subject} bitwise equal, evaluation metrics differ ({subject} equal in {n} of {n})",
-        "loss-only": f"{subject} bitwise equal, the {loss} differs ({subject} equal in {n} of {n})",
-        "differs": f"{subject} differ, {found['unique_weights']} different of {n}",
-        "single": "one trial, nothing to compare",
-        None: "no finished trial",
-    }[found["verdict"]]
+        "bitwise": f"bitwise within each process, {n} of {n}",
+        "metric-only": f"evaluation metrics differ within a process in {differing}, {subject} do not",
+        "loss-only": f"the logged training loss differs within a process in {differing}, {subject} do not",
+        "differs": f"{subject} differ within a process in {differing}",
+    }.get(found.get("within_process") or "", "")
+
+
+def both_words(cell: dict[str, Any]) -> list[str]:
+    """In a sentence, what the verdicts within and across processes say together; none without both."""
+    found, within = cell["reproducibility"], within_words(cell)
+    if not within or found["verdict"] in (None, "single"):
+        return []
+    if found["within_process"] != "bitwise":
+        return [f"{within}: the same process gives other results when it trains again"]
+    if found["verdict"] == "bitwise":
+        return [f"{within}, and across processes"]
+    if found["seeds_varied"]:
+        return [f"{within}; processes differ by their seeds"]
+    return [f"{within}, differs between processes: {_chosen_anew(cell)}"]
+
+
+def _chosen_anew(cell: dict[str, Any]) -> str:
+    """What differs from process to process where nothing does within one."""
+    found, config = cell["reproducibility"], cell["config"]
+    if not found["same_start"]:
+        return "each starts from other weights"
+    if found["first_data_step"]:
+        return "each gets other data"
+    benchmarks = config["cudnn"]["benchmark"] and config["cudnn"]["enabled"]
+    tunes = benchmarks or config.get("train", {}).get("compile") == "max-autotune"
+    return "another algorithm is chosen in each" if tunes else "something is settled anew in each"
 
 
 def bound_words(cell: dict[str, Any]) -> str:
-    """How many processes from how many interpreters, and what n equal of n say about a further one."""
-    found = cell["reproducibility"]
+    """How many processes from how many interpreters, and what n equal of n say about a further one.
+
+    Before it stands what the trainings within each process say, where there were several.
+    """
+    return "; ".join([*both_words(cell), _bound(cell["reproducibility"])])
+
+
+def _bound(found: dict[str, Any]) -> str:
     n, m = found["trials"], found["interpreters"]
     counted = f"{n} {_plural(n, 'process', 'processes')} from {m} {_plural(m, 'interpreter', 'interpreters')}"
     if found["bound_95"] is None or n == 2:  # "below 95 %" tells nothing

@@ -54,7 +54,7 @@ def _send(runs: StudyRuns, study: Study, record: Record, attempts: list[Run]) ->
     if there == (trial_state(record), milliseconds(record.ended)):
         return
     place = runs.cells[record.cell]
-    points, lost = figures(record, _series(study, record))
+    points, lost = figures(record, _series(study, record), timed=place.cell.probe == "none")
     run = run or _create(runs, place, record, lost)
     settings = params(flatten(place.cell.config) | flatten(record.flags.get("after", {}), "effective."))
     send(runs.client, run.info.run_id, milliseconds(record.ended), points, settings)
@@ -111,22 +111,23 @@ def _claim(run: Run) -> str:
     return str(run.data.tags.get("claim", ""))
 
 
-def figures(record: Record, series: Series | None) -> tuple[Points, list[str]]:
+def figures(record: Record, series: Series | None, timed: bool = True) -> tuple[Points, list[str]]:
     """All figures of a trial by name and step, and the names of those that were not finite somewhere.
 
     Steps count from 1. Values that are no finite numbers are left out: MLflow would store the largest number instead.
+    Without `timed` so are speed and memory, which a probe has changed.
     """
-    values = _curves(series) if series else {}
+    values = _curves(series, timed) if series else {}
     last = record.speed.steps if record.speed else 0
     values |= {(f"test/{name}", last): math.nan if value is None else value for name, value in record.metrics.items()}
-    values |= {(name, last): value for name, value in _finals(record).items()}
+    values |= {(name, last): value for name, value in _finals(record).items() if timed}
     points = {key: float(value) for key, value in values.items() if math.isfinite(value)}
     return points, sorted({name for name, step in values.keys() - points.keys()})
 
 
-def _curves(series: Series) -> Points:
+def _curves(series: Series, timed: bool) -> Points:
     points: Points = {}
-    for name, values in (("train/loss", series.loss), ("train/step_ms", series.step_ms)):
+    for name, values in (("train/loss", series.loss), *([("train/step_ms", series.step_ms)] if timed else [])):
         points |= {(name, int(i) + 1): float(values[i]) for i in _spread(len(values))}
     for name, values in zip(series.evaluation_names, series.evaluations.T, strict=True):
         points |= {(f"test/{name}", int(series.evaluated[i])): float(values[i]) for i in _spread(len(values))}

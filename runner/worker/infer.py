@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from runner.worker.clock import LEAST_STEADY_STEPS, Clock
 from runner.worker.digest import lanes, text
 from runner.worker.evaluate import wait
+from runner.worker.probe import NO_PROBE, Probe
 from runner.worker.task import check_outputs, check_targets, objective
 from runner.worker.train import AUTOCAST, laid_out
 
@@ -48,6 +49,7 @@ def answer(
     steps: int,
     classes: int,
     clock: Clock,
+    probe: Probe = NO_PROBE,
 ) -> Answered:
     """Answer `steps` batches one by one: each comes to an idle device, so a step is the latency of one answer.
 
@@ -64,7 +66,8 @@ def answer(
         if step == 1:
             check_targets(view, targets, classes)
         wait(device)
-        with clock.step(tuple(inputs.shape)), torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
+        autocast = torch.autocast(device.type, dtype=dtype, enabled=dtype is not None)
+        with clock.step(tuple(inputs.shape)), probe.step(step), autocast:
             outputs = model(inputs)
         if step == 1:
             check_outputs(view, outputs, targets, classes)

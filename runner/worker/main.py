@@ -11,6 +11,7 @@ from runner.errors import Refusal
 from runner.record import Outcome, Record, now
 from runner.study import record_file, series_file, trial_file
 from runner.trial import Trial
+from runner.worker import strict
 from runner.worker.interpreter import IDENTITY
 from runner.worker.seen import Seen
 
@@ -27,7 +28,8 @@ def run(argument: str) -> int:
     try:
         from runner.worker.session import session  # torch comes with it: its failure must become a record too
 
-        result = session(trial, seen)
+        with strict.collecting(seen.not_deterministic):
+            result = session(trial, seen)
         outcome, reason, figures, series = result.outcome, result.reason, result.figures, result.series
     except (Exception, SystemExit) as error:  # the process boundary: whatever went wrong becomes the record
         traceback.print_exc()
@@ -37,10 +39,24 @@ def run(argument: str) -> int:
         reason = str(error) if isinstance(error, Refusal) else f"{type(error).__name__}: {error}{_where(seen)}"
     if series:
         series.write(series_file(folder))
+    unwritten = _probe_unwritten(seen, folder)
+    if unwritten:
+        outcome, reason = "failed", reason or unwritten
     known = {"refused": refused, "flags": seen.flags, "environment": seen.environment, "process": process}
-    known["covariates"] = seen.covariates
+    known |= {"covariates": seen.covariates, "not_deterministic": seen.not_deterministic}
     Record.of(trial, outcome, reason, started, **known, **figures).write(record_file(folder))
     return 0 if outcome in ("finished", "diverged") else 1
+
+
+def _probe_unwritten(seen: Seen, folder: Path) -> str | None:
+    """Leave what the probe saw, also of a training that failed. Returns why that was not possible, None if it was."""
+    try:
+        if seen.probe:
+            seen.probe.write(folder)
+    except Exception as error:  # whatever it is (a full disk, a device that is gone): the record must be written
+        traceback.print_exc()
+        return f"what the probe saw could not be written: {type(error).__name__}: {error}"
+    return None
 
 
 def _where(seen: Seen) -> str:

@@ -39,17 +39,8 @@ def result_of(
     """Gather what a phase has left; the last evaluation is the one at the end. `measured` are fields of Speed."""
     last = left.evaluations[max(left.evaluations)]
     losses = torch.stack(left.losses)
-    final, steps = left.digests(model)
     figures = {
-        "digests": Digests(
-            initial=initial,
-            data=text(lanes(left.data)),
-            losses=digest([losses]),
-            final=final,
-            metrics=digest([torch.tensor(list(last.metrics.values()), dtype=torch.float64)]),
-            predictions=text(last.lanes),
-            steps=steps,
-        ),
+        "digests": digests_of(model, left, initial),
         "metrics": last.metrics,
         "speed": times.speed(
             batch_size, evaluate_s=last.evaluate_s, evaluate_samples_per_s=last.samples_per_s, **measured
@@ -59,6 +50,21 @@ def result_of(
     reason = _not_finite(losses) or left.not_finite(model)
     outcome: Outcome = "diverged" if reason else "finished"
     return Result(outcome, reason, _series(left, times, losses, weights(model)), figures)
+
+
+def digests_of(model: nn.Module, left: Trained | Answered, initial: str) -> Digests:
+    """The digests of what a phase has left, its last evaluation among it; `initial` is that of the initial weights."""
+    last = left.evaluations[max(left.evaluations)]
+    final, steps = left.digests(model)
+    return Digests(
+        initial=initial,
+        data=text(lanes(left.data)),
+        losses=digest([torch.stack(left.losses)]),
+        final=final,
+        metrics=digest([torch.tensor(list(last.metrics.values()), dtype=torch.float64)]),
+        predictions=text(last.lanes),
+        steps=steps,
+    )
 
 
 def _not_finite(losses: Tensor) -> str | None:

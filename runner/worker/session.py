@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from runner import data as datasets
 from runner.data import Data, batches
 from runner.data.residence import place
 from runner.errors import Refusal
+from runner.record import Digests
 from runner.target import source_digest
 from runner.trial import Trial
 from runner.worker import covariates, flags
@@ -23,7 +24,8 @@ from runner.worker.digest import digest
 from runner.worker.environment import environment
 from runner.worker.evaluate import Evaluated, evaluate
 from runner.worker.infer import Answered, answer, stream, streamed
-from runner.worker.result import Result, peak_memory, result_of
+from runner.worker.probe import NO_PROBE, Probe, probe_of
+from runner.worker.result import Result, digests_of, peak_memory, result_of
 from runner.worker.seeding import seed_everything
 from runner.worker.seen import Seen
 from runner.worker.train import AUTOCAST, Trained, train_model, weights
@@ -41,35 +43,37 @@ def session(trial: Trial, seen: Seen) -> Result:
     start = time.perf_counter()
     data = place(datasets.load(config["dataset"]), device)
     seen.data = f"{data.view} data with inputs of {data.input_shape} and {data.classes} classes"
-    seed_everything(trial.seeds["init"])
-    model = on_device(build_model(config["model"], data), device, config)
-    seen.environment["code"] = source_digest(config)
-    initial = digest(weights(model))
     with own_cache(config["train"]["compile"]):
-        work = Work(trial, compiled(model, config["train"]["compile"]), data, device)
-        seed_everything(trial.seeds["dropout"])
+        work = made(trial, data, device)
+        seen.environment["code"] = source_digest(config)
+        seen.probe = probe_of(trial, work.model, device)
         card = covariates.find_card(device)
         clock = work.clock(card)
         with watched(clock, card, others, seen):
             built = time.perf_counter()
-            left, measured = infer(work, card, clock) if work.infers else train(work, clock)
+            left, measured = infer(work, card, clock, seen.probe) if work.infers else train(work, clock, seen.probe)
             clock.stop()
         train_s = time.perf_counter() - built - sum(one.evaluate_s for one in left.evaluations.values())
         memory = peak_memory(device)
         seen.flags["after"] = flags.read()  # before the evaluation, in which a model may set others
         left.evaluations[work.steps] = work.evaluate()
-    measured |= {"build_s": built - start, "train_s": train_s}
-    return result_of(work.model, left, clock.read(), initial, work.batch_size, memory, **measured)
+        measured |= {"build_s": built - start, "train_s": train_s}
+        result = result_of(work.model, left, clock.read(), work.initial, work.batch_size, memory, **measured)
+        return replace(result, figures=result.figures | {"again": trained_again(work)})
 
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What the steps are taken with: a trial's model and data, on their device."""
+    """What the steps are taken with: a trial's model and data, on their device.
+
+    `initial` is the digest of the model's weights before the first step.
+    """
 
     trial: Trial
     model: nn.Module
     data: Data
     device: torch.device
+    initial: str
 
     @property
     def infers(self) -> bool:
@@ -109,16 +113,46 @@ class Work:
         )
 
 
-def train(work: Work, clock: Clock) -> tuple[Trained, dict[str, float | None]]:
+def made(trial: Trial, data: Data, device: torch.device) -> Work:
+    """The model as its seed makes it, and every random generator where the first step finds it."""
+    config = trial.config
+    seed_everything(trial.seeds["init"])
+    model = on_device(build_model(config["model"], data), device, config)
+    initial = digest(weights(model))
+    work = Work(trial, compiled(model, config["train"]["compile"]), data, device, initial)
+    seed_everything(trial.seeds["dropout"])
+    return work
+
+
+def train(work: Work, clock: Clock, probe: Probe) -> tuple[Trained, dict[str, float | None]]:
     """Train; there is nothing that the clock does not measure."""
-    config, evaluate_now = work.trial.config, work.evaluate
-    return train_model(work.model, work.batches(), config, work.steps, work.data.classes, clock, evaluate_now), {}
+    config, steps, classes = work.trial.config, work.steps, work.data.classes
+    return train_model(work.model, work.batches(), config, steps, classes, clock, work.evaluate, probe), {}
 
 
-def infer(work: Work, card: covariates.Card | None, clock: Clock) -> tuple[Answered, dict[str, float | None]]:
+def trained_again(work: Work) -> list[Digests]:
+    """Train from the same state in this same process, as often as is asked beside the first time.
+
+    Only the model, its optimizer and the random generators begin anew. What lasts as long as a process stays: flags,
+    data, the plans that cuDNN has tuned, whatever a user's model keeps in globals.
+    """
+    again = []
+    for _ in range(1, work.trial.config.get("repeat_in_process", 1)):
+        if work.trial.config["train"]["compile"] != "off":
+            torch.compiler.reset()  # every model is compiled anew, and a few are the most that may be at once
+        work = made(work.trial, work.data, work.device)
+        left, _ = train(work, work.clock(None), NO_PROBE)
+        left.evaluations[work.steps] = work.evaluate()
+        again.append(digests_of(work.model, left, work.initial))
+    return again
+
+
+def infer(
+    work: Work, card: covariates.Card | None, clock: Clock, probe: Probe
+) -> tuple[Answered, dict[str, float | None]]:
     """Answer all batches for their latency, by `clock`, and then for the throughput, with a clock of its own."""
     config, streaming = work.trial.config, work.clock(card)
-    answered = answer(work.model, work.batches(), config, work.steps, work.data.classes, clock)
+    answered = answer(work.model, work.batches(), config, work.steps, work.data.classes, clock, probe)
     stream(work.model, work.batches(), config, work.steps, streaming)
     return answered, streamed(streaming, work.batch_size)
 

@@ -11,6 +11,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler
 
 from runner.worker.clock import Clock
 from runner.worker.digest import digest, lanes, text
+from runner.worker.probe import NO_PROBE, Probe
 from runner.worker.task import check_outputs, check_targets, objective
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -61,6 +62,7 @@ def train_model(
     classes: int,
     clock: Clock,
     evaluate: Callable[[], Any],
+    probe: Probe = NO_PROBE,
 ) -> Trained:
     """Train for `steps` steps; `evaluate` is called every train.evaluate_every of them, outside the timed span."""
     train, view = config["train"], config["dataset"]["view"]
@@ -78,7 +80,7 @@ def train_model(
         trained.data.append(lanes([inputs, targets]))
         if step == 1:
             check_targets(view, targets, classes)
-        with clock.step(tuple(inputs.shape)):
+        with clock.step(tuple(inputs.shape)), probe.step(step):
             optimizer.zero_grad(set_to_none=True)
             with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
                 outputs = model(inputs)
@@ -86,8 +88,9 @@ def train_model(
                     check_outputs(view, outputs, targets, classes)
                 loss = objective(view, outputs, targets)
             scaler.scale(loss).backward()
-            scaler.step(optimizer)
-            scaler.update()
+            with probe.optimizing():
+                scaler.step(optimizer)
+                scaler.update()
             if schedule:
                 schedule.step()
         trained.losses.append(loss.detach())  # stays on the device: reading it here would wait for the GPU

@@ -1,0 +1,111 @@
+"""What a change did: whether the later of two cells repeats where the earlier did not, and what that costs a step.
+
+Two cells are a change if they differ in `determinism` alone; in a study of two cells, if they differ in anything but
+the seeds. This is how an advice is proved: both arms in one study, each round on the same device.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from runner.analysis.divergence import divergence
+from runner.analysis.environment import ENVIRONMENT, Environment
+from runner.analysis.evidence import Evidence
+from runner.analysis.ratio import Ratio, compare, decide
+from runner.analysis.sample import Sample
+from runner.analysis.words import across_words, percent
+from runner.cell import flatten
+from runner.jsonfile import canonical
+
+# What a change of settings changes in the environment itself: trials that differ in no more can still be paired.
+MOVED = ("threads", "conv_precision", "rnn_precision", "matmul_precision", "workspace", "code")
+
+
+def changes(samples: Sequence[Sample], evidence: Evidence) -> list[dict[str, Any]]:
+    """Each change of a study: its cells and labels, both verdicts, the ratio of after to before, and all in words.
+
+    The first of several cells that differ in `determinism` alone is the one before all others.
+    """
+    return [
+        _change(before, after, comparisons, evidence)
+        for before, afters in _changed(samples, evidence)
+        for comparisons in [len({after.cell.id for after in afters})]
+        for after in afters
+    ]
+
+
+def _changed(samples: Sequence[Sample], evidence: Evidence) -> Iterator[tuple[Sample, list[Sample]]]:
+    """Every sample that is the one before, with those after it in the same environment."""
+    seeds = [cell.config.get("seeds") for cell in evidence.cells]
+    if len(seeds) == 2 and seeds[0] == seeds[1]:
+        groups = [list(samples)]
+    else:
+        by_rest: dict[str, list[Sample]] = {}
+        for sample in samples:
+            by_rest.setdefault(canonical(sample.cell.config | {"determinism": None}), []).append(sample)
+        groups = list(by_rest.values())
+    for group in groups:
+        for before in group:
+            afters = [one for one in group if one.cell.id != before.cell.id and _here(one) == _here(before)]
+            if before.cell.id == group[0].cell.id and afters:
+                yield before, afters
+
+
+def _here(sample: Sample) -> str | None:
+    """The environment but for what a change moves, as one text; None while no trial has trained."""
+    return _rest(sample.environment) if sample.environment else None
+
+
+def _rest(environment: Environment) -> str:
+    return canonical({key: environment.values[key] for key in ENVIRONMENT if key not in MOVED})
+
+
+def _change(before: Sample, after: Sample, comparisons: int, evidence: Evidence) -> dict[str, Any]:
+    said = _settings_changed(before, after)
+    ratio = compare(after, before, comparisons, evidence.question.plan.margin, evidence.looks)
+    if ratio.verdict == "inert" and any(not key.startswith("cudnn.") for key in said):
+        ratio = replace(ratio, verdict=decide(ratio.ci95, evidence.question.plan.margin))
+    verdicts = [_verdict(sample) for sample in (before, after)]
+    found = {
+        "before": before.cell.id,
+        "after": after.cell.id,
+        "labels": [before.label, after.label],
+        "settings": [f"{key}={text}" for key, text in said.items()],
+        "verdicts": [verdict["verdict"] for verdict in verdicts],
+        "ratio": asdict(ratio),
+    }
+    return found | {"words": _words(before, after, list(map(across_words, verdicts)), ratio, evidence)}
+
+
+def _settings_changed(before: Sample, after: Sample) -> dict[str, str]:
+    old, new = flatten(before.cell.config), flatten(after.cell.config)
+    return {key: canonical(value).strip('"') for key, value in new.items() if key not in old or old[key] != value}
+
+
+def _verdict(sample: Sample) -> dict[str, Any]:
+    return asdict(divergence(sample.finished, [], sample.cell.phase))
+
+
+def _words(before: Sample, after: Sample, verdicts: list[str], ratio: Ratio, evidence: Evidence) -> str:
+    was, became = verdicts
+    bits = f"{was} before and after" if was == became else f"{was} before; {became} after"
+    cost = _cost(ratio, evidence.question.plan.margin, after.cell.phase)
+    return f"{after.label} beside {before.label}: {bits}; {cost}"
+
+
+def _cost(ratio: Ratio, margin: float, phase: str) -> str:
+    """What a step takes after the change, of what it took before."""
+    subject = "an answer" if phase == "infer" else "a step"
+    if ratio.value is None:
+        return f"its cost is not known: {ratio.why}"
+    if ratio.verdict == "inert":
+        return "the flags cannot act here without CUDA"
+    interval = f" [{ratio.ci95[0]:.3f}, {ratio.ci95[1]:.3f}]" if ratio.ci95 else ""
+    unpaired = "" if ratio.paired else f", unpaired ({ratio.why})"
+    figure = f"{ratio.value:.3f}{interval} times{unpaired}"
+    if ratio.verdict == "undecided":
+        return f"what it costs is undecided: {subject} takes {figure}"
+    if ratio.verdict == "equivalent":
+        return f"it costs nothing beyond {percent(margin)}: {subject} takes {figure}"
+    share = percent(abs(ratio.value - 1))
+    return f"{subject} takes {share} {'more' if ratio.value > 1 else 'less'} time: {figure}"

@@ -1,0 +1,59 @@
+"""`python -m runner.why STUDY`: how far down the trials of each cell are equal, what parts them, and what to try."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from runner.errors import StudyError
+from runner.report.chain import chain
+from runner.report.text import one_line
+from runner.study import Study
+
+REFUSED = 2
+
+
+def main() -> int:
+    """Print the chain of evidence, or write a repro file; 2 after one line that says why there is none."""
+    parser = argparse.ArgumentParser(prog="python -m runner.why", description=__doc__)
+    parser.add_argument("study", type=Path, help="the folder of a study")
+    parser.add_argument("--repro", type=Path, metavar="FILE", help="write a Python file that shows a mismatch alone")
+    parser.add_argument("--operation", type=int, metavar="N", help="of the operation with this index; else the first")
+    asked = parser.parse_args()
+    if asked.operation is not None and asked.repro is None:
+        parser.error("--operation is for --repro FILE")
+    try:
+        study = Study.open(asked.study)
+        lines = [repro(study, asked.repro, asked.operation)] if asked.repro else told(study)
+    except (StudyError, OSError) as error:
+        print(one_line(str(error)), file=sys.stderr)
+        return REFUSED
+    for line in lines:
+        print(line)
+    return 0
+
+
+def told(study: Study) -> list[str]:
+    """The chain of evidence of every cell."""
+    from runner.analysis.summary import summarise
+
+    return chain(summarise(study), _command(study))
+
+
+def _command(study: Study) -> list[str]:
+    """The command that made the study; the bare one where it does not say."""
+    command: Any = study.asked().get("command")
+    sound = isinstance(command, list) and all(isinstance(word, str) for word in command)
+    return command if sound and command else ["python", "-m", "runner"]
+
+
+def repro(study: Study, path: Path, index: int | None) -> str:
+    """Write a file that shows a mismatch with PyTorch alone."""
+    from runner.repro import write_repro
+
+    write_repro(study, path, index)
+    return f"wrote {path}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""Shows that an operation of PyTorch gives different results for equal inputs. runner.repro fills in which one."""
+
+import copy
+import hashlib
+import os
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+OPERATION = torch.ops.aten.relu.default
+SCRATCH: tuple[int, ...] = ()
+
+CALLS, SECONDS, PROCESSES = 1000, 60.0, 10
+TENSORS = Path(__file__).with_suffix(".pt")
+
+
+def main() -> int:
+    """Show the inputs, call the operation many times here and then in new processes. Returns 1 if results differed."""
+    saved = torch.load(TENSORS, map_location=on_first_device, weights_only=True)
+    arguments = restored(saved["args"]), restored(saved["kwargs"])
+    if sys.argv[1:] == ["--digest"]:
+        print(digest(call(arguments)))
+        return 0
+    print(f"{__doc__}\n{saved['name']}, torch {torch.__version__}")
+    for name, value in [*enumerate(arguments[0]), *arguments[1].items()]:
+        print(f"  {name}: {described(value)}")
+    return int(differs_when_repeated(arguments) or differs_between_processes())
+
+
+def on_first_device(storage: Any, location: str) -> Any:
+    """Put what lay on any CUDA device on the first one."""
+    return storage.cuda(0) if location.startswith("cuda") else storage
+
+
+def restored(value: Any) -> Any:
+    """Memory formats are saved by their names."""
+    if isinstance(value, list | tuple):
+        return [restored(item) for item in value]
+    if isinstance(value, dict):
+        return {name: restored(item) for name, item in value.items()}
+    return getattr(torch, value[6:]) if isinstance(value, str) and value.startswith("torch.") else value
+
+
+def described(value: Any) -> str:
+    """A tensor by its form, anything else as it is."""
+    if isinstance(value, list | tuple) and any(isinstance(item, Tensor) for item in value):
+        return "; ".join(described(item) for item in value)
+    if not isinstance(value, Tensor):
+        return repr(value)
+    return f"{value.dtype} {tuple(value.shape)}, strides {value.stride()}, on {value.device}"
+
+
+def call(arguments: Any) -> list[Tensor]:
+    """Call the operation on copies of its arguments; what it returns, or what it changes if that is nothing."""
+    args, kwargs = copy.deepcopy(arguments)
+    returned = OPERATION(*args, **kwargs)
+    results = tensors([one for place, one in enumerate(returned) if place not in SCRATCH] if SCRATCH else returned)
+    return results or tensors([args, list(kwargs.values())])
+
+
+def tensors(value: Any) -> list[Tensor]:
+    """All tensors in nested lists and tuples."""
+    if isinstance(value, list | tuple):
+        return [tensor for item in value for tensor in tensors(item)]
+    return [value] if isinstance(value, Tensor) else []
+
+
+def raw(tensor: Tensor) -> Tensor:
+    """The bytes of a tensor's elements."""
+    return tensor.detach().resolve_conj().resolve_neg().reshape(-1).contiguous().view(torch.uint8)
+
+
+def digest(results: list[Tensor]) -> str:
+    """SHA-256 of all bits of the results."""
+    return hashlib.sha256(b"".join(raw(tensor).cpu().numpy().tobytes() for tensor in results)).hexdigest()
+
+
+def differs_when_repeated(arguments: Any) -> bool:
+    """Call it again and again in this process, and say how many different results there were."""
+    first, end_s, calls, largest = call(arguments), time.monotonic() + SECONDS, 1, 0.0
+    different = {digest(first)}
+    while calls < CALLS and time.monotonic() < end_s:
+        again = call(arguments)
+        calls += 1
+        if not all(torch.equal(raw(one), raw(other)) for one, other in zip(first, again, strict=True)):
+            different.add(digest(again))
+            largest = max(largest, *(difference(one, other) for one, other in zip(first, again, strict=True)))
+    size = f", by up to {largest:.3g}" if len(different) > 1 else ""
+    print(f"{calls} calls in one process, on equal inputs: {counted(different)}{size}")
+    return len(different) > 1
+
+
+def counted(different: set[str]) -> str:
+    """How many results there were."""
+    return f"{len(different)} different results" if len(different) > 1 else "equal results"
+
+
+def difference(one: Tensor, other: Tensor) -> float:
+    """The largest absolute difference of two results."""
+    wide = torch.complex128 if one.is_complex() else torch.float64
+    return float((one.to(wide) - other.to(wide)).abs().nan_to_num().max()) if one.numel() else 0.0
+
+
+def differs_between_processes() -> bool:
+    """Call it once in each of several new processes, and say how many different results there were."""
+    command = [sys.executable, __file__, "--digest"]
+    said = [subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True) for _ in range(PROCESSES)]
+    different = {process.stdout.split()[-1] for process in said}
+    print(f"a call in each of {PROCESSES} processes, on equal inputs: {counted(different)}")
+    return len(different) > 1
+
+
+def failed(*error: Any) -> None:
+    """End with 2 after an error (no file, no device, no such operation): 1 stands for the mismatch."""
+    traceback.print_exception(*error)
+    sys.stdout.flush()
+    os._exit(2)
+
+
+if __name__ == "__main__":
+    sys.excepthook = failed
+    sys.exit(main())
