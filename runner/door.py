@@ -30,7 +30,7 @@ def settle(asked: list[Asked], config: DictConfig) -> tuple[list[Asked], list[st
     distinct(asked)  # here too, because it costs nothing yet
     datasets = {canonical(one): one for one in (asdict(one.settings.dataset) for one in asked)}.values()
     for dataset in datasets:
-        check_files(dataset)
+        _check_files(dataset, asked[0].settings)
     everywhere = _everywhere(asked, config)
     cores = physical_cores()
     server = isolate.server(cell_config(settled(asked[0].settings, "cpu", cores)), os.getcwd())
@@ -50,6 +50,18 @@ def settle(asked: list[Asked], config: DictConfig) -> tuple[list[Asked], list[st
     for dataset in datasets:  # the last thing: nothing is downloaded for a study that is refused anyway
         fetch(server, dataset)
     return cells, [f"cuda:{index}" for index in range(len(gpus))] if everywhere and len(gpus) > 1 else []
+
+
+def _check_files(dataset: dict[str, Any], settings: Settings) -> None:
+    """Refuse data that are missing; where a recipe needs them, the message says so."""
+    try:
+        check_files(dataset)
+    except ConfigError as error:
+        if settings.recipe is None:
+            raise
+        key, value, allowed = error.args
+        needed = f"{allowed} (recipe={settings.recipe.name} needs dataset={dataset['name']})"
+        raise ConfigError(key, value, needed) from error
 
 
 def _one_study(asked: list[Asked], config: DictConfig) -> None:

@@ -13,9 +13,10 @@ from runner.claim import claim_of
 from runner.device_lock import locked
 from runner.errors import StudyError, unwritable
 from runner.interrupt import ended_by, reason_of
+from runner.log import end_of
 from runner.machine import Device, cuda_devices
 from runner.record import Outcome, Record, now
-from runner.study import log_end, log_file, record_file
+from runner.study import log_file, record_file
 from runner.trial import Trial
 
 # Loaded before the fork: everything of ours that a trial may import. A user's own modules are not: importing them
@@ -27,6 +28,13 @@ PRELOADED = (
     "runner.models.resnet",
     "runner.models.unet",
     "runner.models.lstm",
+    "runner.models.resnet_cifar",
+    "runner.models.preact_resnet",
+    "runner.models.resnet9",
+    "runner.models.cnn",
+    "runner.models.torchvision_nets",
+    "runner.models.layer",
+    "runner.models.convolution",
     "sklearn.datasets",
     "pydantic.dataclasses",
 )
@@ -144,6 +152,6 @@ def _unexpected(ended: Ended, folder: Path, timeout: float | None) -> tuple[Outc
         return "interrupted", ended_by(signal.SIGTERM)
     how = f"by {signal.Signals(-ended.status).name}" if ended.status < 0 else f"with exit status {ended.status}"
     hint = " (by hand, or by the system for want of memory)" if ended.status == -signal.SIGKILL else ""
-    last = log_end(folder)
+    last = end_of(log_file(folder))
     tail = f"; the end of its log: {last}" if last else ""
     return "failed", f"the process ended {how}{hint} and left no record{tail}"

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
+from runner.recipe import sized
+
 
 def new_study() -> str:
     """A folder name for a new study, its own even within one second."""
@@ -15,6 +17,7 @@ def new_study() -> str:
 
 # Cached: every reference within one config must mean the same folder.
 OmegaConf.register_new_resolver("new_study", new_study, use_cache=True)
+OmegaConf.register_new_resolver("sized", sized)
 
 
 def run_job(config: DictConfig) -> None:

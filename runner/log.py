@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 
-def end_of(path: Path, size: int) -> str:
+def end_of(path: Path, size: int = 2000) -> str:
     """The last characters of a log: the error, when there is one.
 
     After a crash the interpreter lists every extension module that it had loaded: that long line is left out.

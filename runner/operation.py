@@ -28,9 +28,9 @@ class Value:
 class Repeated:
     """The same operation done again on the same inputs within the process: whether its bits came again.
 
-    `max_ulp` is the largest difference of two finite values in units in the last place, `max_relative` relative to the
-    larger of the two; both over all outputs, 0 where nothing differs, None where only other things differ: integers,
-    or values that are not finite.
+    `max_ulp` is the largest difference of two numbers in units in the last place, `max_relative` relative to the larger
+    of the two, if both are finite; both over all outputs, 0 where nothing differs, None where only other things differ:
+    integers, or NaN.
     """
 
     equal: bool

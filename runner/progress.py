@@ -1,6 +1,7 @@
 """What a study says while it works: a line when it starts, a line a trial, and what comes next at the end."""
 
 import os
+import shlex
 import threading
 import time
 from collections import Counter
@@ -141,9 +142,9 @@ class Progress:
         for owner in at_work:
             self.say(f"  at work: {owner}")
         if failed or broken_off or (missing and not at_work):
-            self.say(f"to go on: the same command with study={self.study.folder}")
+            self.say(f"to go on: the same command with {shlex.quote(f'study={self.study.folder}')}")
         self.say(f"report: {self.study.report_markdown}")
-        self.say(f"to see it again: python -m runner.report {self.study.folder}")
+        self.say(f"to see it again: python -m runner.report {shlex.quote(str(self.study.folder))}")
         if uri:
             self.say(f"MLflow: {uri if uri.startswith('http') else f'mlflow ui --backend-store-uri {uri}'}")
         return not failed and not broken_off and (not missing or bool(at_work))

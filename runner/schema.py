@@ -5,7 +5,7 @@ A DictConfig comes in, frozen dataclasses go out; after this module no DictConfi
 
 import math
 import re
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from omegaconf import DictConfig, OmegaConf
@@ -14,10 +14,9 @@ from omegaconf.errors import ConfigKeyError, MissingMandatoryValue, OmegaConfBas
 from runner.duration import seconds_of
 from runner.errors import ConfigError
 from runner.plan import Plan
+from runner.recipe import SIZES, Published, Recipe, check_row
 from runner.schema_groups import (
     DATASETS,
-    MODELS,
-    TASKS,
     Cudnn,
     Determinism,
     Place,
@@ -28,6 +27,7 @@ from runner.schema_groups import (
     Train,
     allowed,
 )
+from runner.schema_models import MODELS, TASKS
 
 Group = TypeVar("Group")
 
@@ -47,6 +47,7 @@ class Scalars:
     phase: str = field(metadata=allowed("train", "infer"))
     repeat_in_process: int = field(metadata={"least": 1})
     budget: str | None
+    recipe_size: str = field(metadata=allowed(*SIZES))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +68,7 @@ class Settings(Scalars):
     plan: Plan
     tracking: Tracking
     trial: Place
+    recipe: Recipe | None = None
 
 
 GROUPS: dict[str, Any] = {
@@ -82,7 +84,10 @@ GROUPS: dict[str, Any] = {
 }
 
 # Only where, when or how often: what differs in nothing else is the same cell.
-NOT_IN_CELL = ("tracking", "trial", "plan", "study", "trials", "timeout", "retry", "exclusive", "budget")
+NOT_IN_CELL = (
+    *("tracking", "trial", "plan", "study", "trials", "timeout", "retry", "exclusive", "budget"),
+    *("recipe", "recipe_size"),
+)
 
 
 def load(config: DictConfig) -> Settings:
@@ -104,6 +109,7 @@ def load(config: DictConfig) -> Settings:
     groups["dataset"] = _family("dataset", values.pop("dataset"), DATASETS)
     for key, group in groups.items():
         _check_bounds(group, f"{key}.")
+    groups["recipe"] = _recipe(values.pop("recipe", None))
     scalars = _typed(Scalars, values, "")
     _check_bounds(scalars, "")
     settings = Settings(**groups, **asdict(scalars))
@@ -120,6 +126,21 @@ def _family(key: str, values: Any, families: dict[str, Any]) -> Any:
     if name not in families:
         raise ConfigError(f"{key}.name", name, f"choose one of {', '.join(families)}")
     return _typed(families[name], values, f"{key}.")
+
+
+def _recipe(values: Any) -> Recipe | None:
+    if values is None:
+        return None
+    rows = values.get("published") if isinstance(values, dict) else None
+    if not isinstance(rows, list):
+        raise ConfigError("recipe.published", rows, "a list of published figures is needed; see docs/recipes.md")
+    published = []
+    for index, row in enumerate(rows):
+        prefix = f"recipe.published[{index}]."
+        published.append(_typed(Published, row, prefix))
+        _check_bounds(published[-1], prefix)
+        check_row(published[-1], prefix)
+    return replace(_typed(Recipe, values | {"published": []}, "recipe."), published=published)
 
 
 def _typed(group: type[Group], values: Any, prefix: str) -> Group:
@@ -188,8 +209,18 @@ def _check_pairs(settings: Settings) -> None:
         raise ConfigError("tracking.uri", None, "tracking=server needs it: tracking.uri=http://HOST:PORT")
     if settings.train.steps is not None and settings.train.epochs is not None:
         raise ConfigError("train.epochs", settings.train.epochs, "train.steps is given too; set one of them to null")
+    _check_train(settings.train)
     _check_probe(settings)
     _check_repetition(settings)
+
+
+def _check_train(train: Train) -> None:
+    """Refuse a momentum that is none, and what would begin or end only after the last step."""
+    if train.nesterov and not train.momentum:
+        raise ConfigError("train.nesterov", True, "needs train.momentum above 0")
+    for key, asked in (("warmup_steps", True), ("poke_step", train.poke != "none")):
+        if asked and train.steps is not None and getattr(train, key) > train.steps:
+            raise ConfigError(f"train.{key}", getattr(train, key), f"at most train.steps={train.steps}")
 
 
 def _check_probe(settings: Settings) -> None:

@@ -1,5 +1,7 @@
 """The groups of conf/ as frozen dataclasses: one class a group, or one a family where a group has families.
 
+The families of models stand in runner/schema_models.py.
+
 Bounds stand in a field's metadata: `one_of`, `least`, `below`. A value of None means that the machine or the data
 decide. Values stand in conf/; a default stands here only where a user's own file may leave the key out.
 """
@@ -79,17 +81,29 @@ class Probe:
 class Train:
     """How long and how. Of `steps` and `epochs` one is given or both are None (the machine decides).
 
-    `evaluate_every` counts steps; None evaluates at the end only.
+    The learning rate rises from 0 over the first `warmup_steps`; after them it is what `schedule`, a function of the
+    whole training, makes of it. Parameters of one dimension (biases, scales of normalisations) learn at `bias_factor`
+    times this rate. `momentum` and `nesterov` are of sgd. `evaluate_every` counts steps; None evaluates at the end
+    only.
+
+    Before step `poke_step` of each trial one weight of the first layer, another in each trial, is moved to a
+    neighbouring number (`poke` "ulp") or multiplied by `poke_factor` ("scale").
     """
 
     steps: int | None = field(metadata=LEAST_1)
     epochs: int | None = field(metadata=LEAST_1)
     batch_size: int | None = field(metadata=LEAST_1)
-    optimizer: str = field(metadata=allowed("adamw", "sgd"))
+    optimizer: str = field(metadata=allowed("adamw", "adam", "sgd"))
     learning_rate: float = field(metadata={"least": 0.0})
     momentum: float = field(metadata={"least": 0.0, "below": 1.0})
+    nesterov: bool
     weight_decay: float = field(metadata={"least": 0.0})
-    schedule: str = field(metadata=allowed("constant", "cosine"))
+    bias_factor: float = field(metadata={"least": 0.0})
+    schedule: str = field(metadata=allowed("constant", "cosine", "linear"))
+    warmup_steps: int = field(metadata=LEAST_0)
+    poke: str = field(metadata=allowed("none", "ulp", "scale"))
+    poke_step: int = field(metadata=LEAST_1)
+    poke_factor: float
     evaluate_every: int | None = field(metadata=LEAST_1)
     compile: str = field(metadata=allowed("off", "default", "max-autotune"))
 
@@ -112,50 +126,6 @@ class Place:
 
     number: int = field(metadata=LEAST_0)
     position: int = field(metadata=LEAST_0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Resnet:
-    """torchvision's ResNet; `cifar_stem` is a 3x3 convolution without pooling."""
-
-    name: str
-    depth: int = field(metadata=allowed(10, 18, 34, 50, 101))
-    cifar_stem: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Unet:
-    """Ronneberger's U-Net with `width` channels in its first level and `depth` down-samplings."""
-
-    name: str
-    width: int = field(metadata=LEAST_1)
-    depth: int = field(metadata=LEAST_1)
-    upsampling: str = field(metadata=allowed("transposed", "bilinear"))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Lstm:
-    """A recurrent network."""
-
-    name: str
-    cell: str = field(metadata=allowed("lstm", "gru", "rnn"))
-    layers: int = field(metadata=LEAST_1)
-    hidden_size: int = field(metadata=LEAST_1)
-    bidirectional: bool
-    dropout: float = field(metadata={"least": 0.0, "below": 1.0})
-
-
-@dataclass(frozen=True, kw_only=True)
-class CustomModel:
-    """A user's own: `_target_` is called with `args` and returns an nn.Module."""
-
-    name: str
-    _target_: str
-    args: dict[str, Any] = field(default_factory=dict)
-
-
-MODELS: dict[str, Any] = {"resnet": Resnet, "unet": Unet, "lstm": Lstm, "custom": CustomModel}
-TASKS = {"resnet": ("image",), "unet": ("mask",), "lstm": ("sequence", "next", "forecast"), "custom": VIEWS}
 
 
 @dataclass(frozen=True, kw_only=True)

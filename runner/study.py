@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from runner.claim import Claim, claim_of
 from runner.errors import StudyError, unwritable
 from runner.jsonfile import read_json, write_json
 from runner.kernel_use import KernelUse
-from runner.log import end_of
 from runner.ownership import Owned
 from runner.record import Record
 from runner.series import Series
@@ -160,6 +160,10 @@ class Study(Owned):
         """The folder of one more training of a cell, which keeps what single operations took and gave."""
         return self._cell_folder(cell) / f"capture-{number:03d}"
 
+    def capture_folders(self, cell: str) -> list[Path]:
+        """Those of a cell that are there, in order."""
+        return list(takewhile(Path.exists, (self.capture_folder(cell, number) for number in count())))
+
     def round_folder(self, number: int) -> Path:
         """The folder that whoever works on a round owns."""
         return self.folder / "rounds" / f"round-{number:03d}"
@@ -222,14 +226,25 @@ class Study(Owned):
         return Series.read(path) if path.is_file() else None
 
     def trace(self, record: Record) -> Trace | None:
-        """The operations or modules of a record's trial, None without such a probe. Raises StudyError if damaged."""
-        path = ops_file(self.trial_folder(record.cell, record.number))
-        return Trace.read(path) if path.is_file() else None
+        """The operations or modules of a record's trial, None where there is no file of them.
+
+        Raises StudyError if it is damaged, or is that of another trial.
+        """
+        path = trace_file(self.trial_folder(record.cell, record.number))
+        if not path.exists():
+            return None
+        trace = Trace.read(path)
+        _check_place(path, trace, record)
+        return trace
 
     def kernels(self, record: Record) -> KernelUse | None:
-        """The kernels of a record's trial, None without that probe. Raises StudyError if damaged."""
+        """The kernels of a record's trial, None where there is no file of them. Raises StudyError as `trace` does."""
         path = kernels_file(self.trial_folder(record.cell, record.number))
-        return KernelUse.read(path) if path.is_file() else None
+        if not path.exists():
+            return None
+        use = KernelUse.read(path)
+        _check_place(path, use, record)
+        return use
 
     def hydra_folder(self, start: str) -> Path:
         """Where Hydra keeps the files of one invocation."""
@@ -258,6 +273,13 @@ def _part(path: Path, name: str) -> Any:
     return content[name]
 
 
+def _check_place(path: Path, found: Trace | KernelUse, record: Record) -> None:
+    """Raises StudyError if what a probe left is not of the trial in whose folder it lies."""
+    if (found.cell, repr(found.number)) != (record.cell, repr(record.number)):
+        where = f"trial {found.number} of cell {found.cell}"
+        raise StudyError(f"{path}: is of {where}; it was moved here, put it back or remove it")
+
+
 def _is_trial(folder: Path) -> bool:
     """Whether it is a trial's folder and no copy that was set aside."""
     return folder.name.removeprefix("trial-").isdigit()
@@ -278,7 +300,7 @@ def series_file(folder: Path) -> Path:
     return folder / "series.npz"
 
 
-def ops_file(folder: Path) -> Path:
+def trace_file(folder: Path) -> Path:
     """What a probe of operations or modules saw of it."""
     return folder / "ops.jsonl.gz"
 
@@ -288,11 +310,21 @@ def kernels_file(folder: Path) -> Path:
     return folder / "kernels.json"
 
 
+def operations_file(folder: Path) -> Path:
+    """What a capture found out about its operations."""
+    return folder / "operations.json"
+
+
+def outputs_file(folder: Path, index: int) -> Path:
+    """The outputs of an operation that a capture kept."""
+    return folder / f"operation-{index}.npz"
+
+
+def tensors_file(folder: Path, index: int) -> Path:
+    """The operation with all its arguments as torch.save wrote them: {"name", "args", "kwargs"}."""
+    return folder / f"operation-{index}.pt"
+
+
 def log_file(folder: Path) -> Path:
     """Everything that the child printed."""
     return folder / "log.txt"
-
-
-def log_end(folder: Path, size: int = 2000) -> str:
-    """The last characters of a trial's log."""
-    return end_of(log_file(folder), size)

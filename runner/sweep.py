@@ -22,7 +22,7 @@ from runner.capture import run_captures
 from runner.cards import working
 from runner.door import in_turn, plan_said, rounds_of, settle, uri_of
 from runner.errors import ConfigError, Refusal, StudyError, unwritable
-from runner.expand import Asked, assignment, expand
+from runner.expand import Asked, assignment, expand, replication
 from runner.forecast import Forecast, forecast, without_share
 from runner.interrupt import Terminated, end_descendants, reason_of, terminable
 from runner.mirror import Mirror
@@ -71,6 +71,7 @@ def _interrupted(error: KeyboardInterrupt) -> int:
 
 def _sweep(arguments: list[str], config: DictConfig, loader: ConfigLoader, launcher: Launcher) -> int:
     asked = expand(arguments, config, loader)
+    recipe = replication(arguments, asked, config, loader)
     cells, cards = settle(asked, config)
     settings = cells[0].settings
     given = any(one.settings.trials for one in asked)  # else a study that is continued has its own number
@@ -79,7 +80,7 @@ def _sweep(arguments: list[str], config: DictConfig, loader: ConfigLoader, launc
     ahead = forecast(study, before, cells, given, len(cards)) if in_turn(config) else Forecast()
     plan = {**asdict(settings.plan), **before.get("plan", {}), **plan_said(cells[0])}
     rounds = 1 if settings.budget else rounds_of(cells)
-    Study.ask(study.folder, _asked(rounds, plan), [one.cell for one in cells], given and not settings.budget)
+    Study.ask(study.folder, _asked(rounds, plan) | recipe, [one.cell for one in cells], given and not settings.budget)
     mirror = Mirror(uri_of(settings), study, settings.tracking.experiment)
     present(study)
     broken: BaseException | None = None
@@ -101,8 +102,8 @@ def _sweep(arguments: list[str], config: DictConfig, loader: ConfigLoader, launc
             broken = unwritable(study.folder, error) if isinstance(error, OSError) else error
             end_descendants()
         elsewhere = _launcher(config) == "SlurmLauncher"  # where this process has no device of the trials' kind
-        capture = None if broken or elsewhere else settings
-        return _closed(study, progress, mirror, broken, capture)
+        capture = not (broken or elsewhere) and settings.probe.name == "ops"
+        return _closed(study, progress, mirror, broken, settings if capture else None)
     finally:
         leave(study)
 
@@ -214,29 +215,36 @@ def _closed(
 ) -> int:
     """Report, show and say how it went. Returns the exit code, or raises what the study was refused for.
 
-    With `capture` what a probe found is looked into in further trainings, so long as these settings allow.
+    With `capture`, the settings, what a probe found is looked into in further trainings.
     """
     import runner.analysis.summary  # noqa: F401 - takes its time, for which nobody should wait at the lock
 
     summary = _reported(study)
-    if capture and capture.probe.name == "ops":
-        try:
-            captured = run_captures(study, summary, progress.say, capture.timeout)
-        except KeyboardInterrupt as error:  # all trials are done: what there is is reported all the same
-            captured, broken = 1, error
-            end_descendants()
-        summary = _reported(study) if captured else summary
+    if capture:
+        summary, broken = _captured(study, capture, summary, progress)
     if summary["trials"]["there"]:  # else MLflow has not heard of the study, and need not
         mirror.finish(summary, lambda: bool(others(study)))
     if isinstance(broken, Refusal):
         raise broken
-    show(summary)
+    show(summary, study.folder)
     good = progress.close(None if mirror.failed else mirror.uri)
     if isinstance(broken, KeyboardInterrupt):
         return _interrupted(broken)
     if broken:
         print(f"error: {broken}", file=sys.stderr)
     return 0 if good and not broken else FAILED
+
+
+def _captured(
+    study: Study, settings: Settings, summary: dict[str, Any], progress: Progress
+) -> tuple[dict[str, Any], KeyboardInterrupt | None]:
+    """Capture what the summary found. The summary with what captures show, and what broke them off."""
+    try:
+        made = run_captures(study, summary, progress.say, settings.timeout)
+    except KeyboardInterrupt as error:  # all trials are done: what there is is reported all the same
+        end_descendants()
+        return _reported(study), error
+    return _reported(study) if made else summary, None
 
 
 def _reported(study: Study) -> dict[str, Any]:

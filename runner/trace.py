@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from runner.errors import StudyError
 from runner.jsonfile import write_bytes
 from runner.operation import Operation, Repeated, Value
 
 SCHEMA = 1
+Level = Literal["ops", "modules"]
+_TEXT, _NUMBER = {str}, (int, float, type(None))
 _WAY_OUT = "remove the trial's folder to have it done again"
 
 
@@ -25,7 +27,7 @@ class Trace:
     In the order in which they were done, each at the place of its `index`. `note` says what the trace does not show.
     """
 
-    level: Literal["ops", "modules"]
+    level: Level
     cell: str
     number: int
     steps: int
@@ -58,6 +60,9 @@ class Trace:
             )
         with _no_collection():
             operations = tuple([_parsed(path, index, line) for index, line in enumerate(lines[1:-1])])
+        last = max((one.step for one in operations), default=0)
+        if last > header["steps"]:
+            raise StudyError(f"{path}: its header counts {header['steps']} steps, step {last} is there; {_WAY_OUT}")
         return cls(operations=operations, **header)
 
 
@@ -96,18 +101,32 @@ def _header(path: Path, lines: list[str]) -> dict[str, Any]:
         raise StudyError(f"{path}: has no header ({error}); {_WAY_OUT}") from error
     if schema != SCHEMA:
         raise StudyError(f"{path}: schema {schema}, this version reads schema {SCHEMA}; use the version that wrote it")
-    kinds = {"level": str, "cell": str, "number": int, "steps": int, "note": str | None}
-    if header.keys() != kinds.keys() or not all(isinstance(header[key], kind) for key, kind in kinds.items()):
+    kinds: dict[str, set[type]] = {
+        "level": {str},
+        "cell": {str},
+        "number": {int},
+        "steps": {int},
+        "note": {str, type(None)},
+    }
+    if header.keys() != kinds.keys() or not all(type(header[key]) in kind for key, kind in kinds.items()):
         raise StudyError(f"{path}: its header holds {lines[0][:120]}, {', '.join(kinds)} are due; {_WAY_OUT}")
+    if header["level"] not in get_args(Level):
+        raise StudyError(f"{path}: level {header['level']}, {' or '.join(get_args(Level))} is due; {_WAY_OUT}")
     return dict(header)
 
 
 def _parsed(path: Path, index: int, line: str) -> Operation:
     try:
         step, part, kind, name, module, where, scalars, inputs, outputs, writes, random, again = json.loads(line)
+        if {type(one) for one in (part, kind, name, module, scalars)} != _TEXT or type(step) is not int:
+            raise TypeError("step, part, kind, name, module or scalars is of another type")
+        if not (_maybe_text(where) and _maybe_text(random)):
+            raise TypeError("line or random is no text")
+        if writes and not all(type(place) is int and 0 <= place < len(inputs) for place in writes):
+            raise ValueError(f"it writes {writes} of {len(inputs)} inputs")
         return Operation(
             index,
-            int(step),
+            step,
             part,
             kind,
             name,
@@ -118,11 +137,25 @@ def _parsed(path: Path, index: int, line: str) -> Operation:
             tuple([_value(*one) for one in outputs]),
             tuple(writes),
             random,
-            again and Repeated(*again),
+            None if again is None else _repeated(*again),
         )
     except (ValueError, TypeError, RecursionError) as error:
         raise StudyError(f"{path}: operation {index} cannot be read ({error}): {line[:60]!r}; {_WAY_OUT}") from error
 
 
+def _maybe_text(found: Any) -> bool:
+    return found is None or type(found) is str
+
+
+def _repeated(equal: Any, max_ulp: Any, max_relative: Any) -> Repeated:
+    if type(equal) is not bool or type(max_ulp) not in _NUMBER or type(max_relative) not in _NUMBER:
+        raise TypeError("what is said of its repeat is of another type")
+    return Repeated(equal, max_ulp, max_relative)
+
+
 def _value(digest: Any, shape: Any, dtype: Any, source: Any, not_finite: Any) -> Value:
+    if type(dtype) is not str or not (_maybe_text(digest) and _maybe_text(not_finite)):
+        raise TypeError("digest or type of a value is no text")
+    if not (source is None or type(source) is int) or not {int}.issuperset(map(type, shape)):
+        raise TypeError("source or shape of a value are no whole numbers")
     return Value(digest, tuple(shape), dtype, source, not_finite)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from runner.errors import StudyError
-from runner.report.chain import chain
 from runner.report.text import one_line
 from runner.study import Study
 
@@ -18,13 +17,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m runner.why", description=__doc__)
     parser.add_argument("study", type=Path, help="the folder of a study")
     parser.add_argument("--repro", type=Path, metavar="FILE", help="write a Python file that shows a mismatch alone")
+    parser.add_argument("--cell", metavar="CELL", help="of the cell with this id, or whose label begins so")
     parser.add_argument("--operation", type=int, metavar="N", help="of the operation with this index; else the first")
     asked = parser.parse_args()
-    if asked.operation is not None and asked.repro is None:
-        parser.error("--operation is for --repro FILE")
+    if asked.repro is None and (asked.operation, asked.cell) != (None, None):
+        parser.error("--operation and --cell are for --repro FILE")
     try:
         study = Study.open(asked.study)
-        lines = [repro(study, asked.repro, asked.operation)] if asked.repro else told(study)
+        lines = [repro(study, asked.repro, asked.operation, asked.cell)] if asked.repro else told(study)
     except (StudyError, OSError) as error:
         print(one_line(str(error)), file=sys.stderr)
         return REFUSED
@@ -35,9 +35,10 @@ def main() -> int:
 
 def told(study: Study) -> list[str]:
     """The chain of evidence of every cell."""
-    from runner.analysis.summary import summarise
+    from runner.analysis.summary import summarise  # takes its time, as scipy.stats does
+    from runner.report.chain import chain
 
-    return chain(summarise(study), _command(study))
+    return chain(summarise(study), _command(study), str(study.folder))
 
 
 def _command(study: Study) -> list[str]:
@@ -47,11 +48,11 @@ def _command(study: Study) -> list[str]:
     return command if sound and command else ["python", "-m", "runner"]
 
 
-def repro(study: Study, path: Path, index: int | None) -> str:
+def repro(study: Study, path: Path, index: int | None, cell: str | None) -> str:
     """Write a file that shows a mismatch with PyTorch alone."""
     from runner.repro import write_repro
 
-    write_repro(study, path, index)
+    write_repro(study, path, index, cell)
     return f"wrote {path}"
 
 

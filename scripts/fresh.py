@@ -12,10 +12,11 @@ import runner.job  # noqa: F401 - the config refers to its resolver
 from runner import isolate, schema
 from runner.cell import Cell
 from runner.child import ForkServer
+from runner.log import end_of
 from runner.machine import cuda_devices, physical_cores
 from runner.mode import MODES
 from runner.record import Record
-from runner.study import Study, log_end
+from runner.study import Study, log_file
 from runner.trial import Trial
 from runner.workload import device_of, settled
 
@@ -67,6 +68,6 @@ def answered(folder: Path, what: str) -> dict[str, Any]:
     """The answer that was left in a folder; ends with the log's last lines where there is none."""
     file = folder / "answer.json"
     if not file.is_file():
-        raise SystemExit(f"{what} left no answer: {log_end(folder)}")
+        raise SystemExit(f"{what} left no answer: {end_of(log_file(folder))}")
     found: dict[str, Any] = json.loads(file.read_text())
     return found

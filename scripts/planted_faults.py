@@ -55,7 +55,7 @@ def clean(trials: int, folder: Path) -> Iterator[dict[str, Any]]:
             "trials": compared.trials,
             "operations": compared.operations,
             "repeated": sum(one.repeated is not None for one in traces[0].operations),
-            "wrong": len(compared.findings) + (summaries[cell.id]["why"] is not None),
+            "wrong": len(compared.findings) + (summaries[cell.id]["traces"] is not None),
             "torch": records[0].environment["torch"],
             "cpu": records[0].environment["cpu"],
         }

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -47,6 +47,17 @@ def pytest_pyfunc_call() -> None:
 def module_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One empty folder for all tests of a module."""
     return tmp_path_factory.mktemp("module")
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """Networks as small as these are only slowed down by threads that wait for each other."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture

@@ -1,10 +1,12 @@
 """Traces of a made-up training: bits follow from bits as in a real one, so what is planted shows where it would."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
+from runner.analysis.finding import Finding
+from runner.analysis.traces import Compared, compare
 from runner.operation import Kind, Operation, Part, Repeated, Value
 from runner.trace import Trace
 
@@ -131,3 +133,28 @@ def one_step(machine: Machine, batch: Memory, conv: Memory, head: Memory, mean: 
 def trainings(n: int = 2, steps: int = 2, **planted: Any) -> list[Trace]:
     """The traces of n trials with these things planted."""
     return [training(Machine(number, **planted), steps).trace() for number in range(n)]
+
+
+def told(compared: Compared) -> list[tuple[str, str, str, int]]:
+    """Rung, operation, module and step of everything found."""
+    return [(one.rung, one.name.removeprefix("aten."), one.module, one.step) for one in compared.findings]
+
+
+def only(compared: Compared) -> Finding:
+    """The one finding there is."""
+    (found,) = compared.findings
+    return found
+
+
+def stepped(change: Callable[[Machine, dict[str, Memory]], Any], n: int = 2) -> Compared:
+    """The comparison of trials that do one step, then what is given, then another step."""
+    traces = []
+    for number in range(n):
+        machine = Machine(number)
+        tensors = {name: Memory(bits(name)) for name in ("batch", "conv", "head", "mean")}
+        one_step(machine, **tensors)
+        rate = change(machine, tensors)
+        machine.step = 2
+        one_step(machine, **tensors, rate=rate or 0.1)
+        traces.append(machine.trace())
+    return compare(traces)

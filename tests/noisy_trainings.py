@@ -20,7 +20,7 @@ from runner.models.lstm import lstm
 from runner.models.resnet import resnet
 from runner.models.unet import unet
 from runner.operation import Operation
-from runner.study import ops_file
+from runner.study import trace_file
 from runner.trace import Trace
 from runner.trial import Trial
 from runner.worker.clock import Clock
@@ -107,7 +107,7 @@ def traced(folder: Path, name: str, number: int, steps: int, again: bool, below:
     with below(model):
         train_model(model, batches, cell.config, steps, CLASSES, Clock(None), lambda: None, probe)
     probe.write(folder)
-    return Trace.read(ops_file(folder))
+    return Trace.read(trace_file(folder))
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def has_bits(operation: Operation) -> bool:
 def what_is_found(clean: Trace, noisy: Trace) -> list[Any]:
     """Everything that the comparison names: where, and what came of repeating."""
     found = compare([clean, noisy])
-    assert found.parted is None and found.operations == len(clean.operations)
+    assert found.operations == len(clean.operations) == len(noisy.operations)
     return [(one.rung, *where(one), one.repeats) for one in found.findings]
 
 

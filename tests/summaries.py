@@ -119,7 +119,7 @@ def make_summary(*cells: tuple[str, dict[str, Any]], settings: dict[str, Any] | 
                 "reproducibility": REPRODUCIBILITY | {"subject": subject, "sentence": sentence},
                 "speed": SPEED | changes,
                 "metrics": {"accuracy": {**FIGURE, "mean": 0.9, "sd": 0.0, "ci95": [0.9, 0.9]}},
-                "why": None,
+                "traces": None,
                 "kernels": None,
                 "advice_above": [],
             }
@@ -131,4 +131,6 @@ def make_summary(*cells: tuple[str, dict[str, Any]], settings: dict[str, Any] | 
         "modes_noise": [],
         "changes": [],
         "kernel_changes": [],
+        "accuracy": [],
+        "recipe": None,
     }

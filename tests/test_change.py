@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from factory import CPU, GPU, Plant, make_cell, make_study
 
-from runner.analysis.change import changes
+from runner.analysis.change import FILLED, changes
 from runner.analysis.evidence import Evidence
 from runner.analysis.sample import samples_of
 from runner.cell import Cell
@@ -40,9 +40,9 @@ def test_an_advice_that_worked_says_both_verdicts_and_the_paired_cost(tmp_path: 
     assert ratio["paired"] and ratio["pairs"] == 5  # though the variable tells their environments apart
     assert ratio["ci95"][0] < 1.2 < ratio["ci95"][1]
     bits, cost = found["words"].split("; a step takes ")
-    assert bits.endswith(": weights differ, 5 different of 5 before; bitwise, 5 of 5 after")
+    assert bits.endswith(f": weights differ, 5 different of 5 before; bitwise, 5 of 5 after ({FILLED})")
     assert cost.startswith("20 % more time: 1.2")
-    assert "beside deterministic (T,F), determinism.algorithms=false" in bits
+    assert bits.startswith("from deterministic (T,F), determinism.algorithms=false")
 
 
 def test_an_advice_that_changed_no_bit_says_so(tmp_path: Path) -> None:
@@ -77,6 +77,9 @@ def test_several_changes_are_beside_the_first_at_a_simultaneous_level(tmp_path: 
         (make_cell("default"), make_cell("deterministic"), "cudnn.deterministic=true"),
         (make_cell(model={"name": "unet"}), make_cell(model={"name": "unet", "upsampling": "transposed"}), "model."),
         (make_cell(threads=2), make_cell(threads=1), "threads=1"),
+        (make_cell(train={"compile": "off"}), make_cell(train={"compile": "default"}), "train.compile=default"),
+        (make_cell(isolation="spawn"), make_cell(isolation="forkserver"), "isolation=forkserver"),
+        (make_cell(dataset={"name": "x", "workers": 2}), make_cell(dataset={"name": "x", "workers": 0}), "dataset.w"),
     ],
 )
 def test_two_cells_are_a_change_of_whatever_tells_them_apart(
@@ -94,6 +97,29 @@ def test_other_seeds_and_the_four_modes_are_no_change(tmp_path: Path) -> None:
     three = ("default", "benchmark", "deterministic")
     assert changed(tmp_path / "three", *((make_cell(mode), REPEATS) for mode in three)) == []
     assert changed(tmp_path / "one", (make_cell(), REPEATS)) == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"model": {"name": "lstm", "depth": 18}},
+        {"model": {"name": "resnet", "depth": 34, "width": 8}},
+        {"model": {"name": "resnet", "depth": 18, "_target_": "net.Other"}},
+        {"dataset": {"name": "mnist"}},
+        {"phase": "infer"},
+    ],
+)
+def test_two_models_or_data_sets_are_no_change(other: dict[str, Any], tmp_path: Path) -> None:
+    assert changed(tmp_path, (make_cell(), NOISY), (make_cell(**other), REPEATS)) == []
+
+
+def test_filled_memory_is_said_to_repair_nothing(tmp_path: Path) -> None:
+    (found,) = changed(tmp_path / "a", (arm(FLAGS), NOISY), (arm(FULL), REPEATS))
+    assert f"bitwise, 5 of 5 after ({FILLED}); " in found["words"]
+    (found,) = changed(tmp_path / "b", (arm(FLAGS), NOISY), (arm(FULL), NOISY))
+    assert FILLED not in found["words"]
+    (found,) = changed(tmp_path / "c", (arm(FLAGS), NOISY), (arm(FULL | {"fill_memory": False}), REPEATS))
+    assert FILLED not in found["words"]
 
 
 def test_on_a_cpu_a_change_of_determinism_has_a_cost_and_one_of_flags_has_none(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """One trial in one process of its own: whatever it does, what comes back is a record."""
 
+import json
 import os
 import signal
 import subprocess
@@ -185,8 +186,6 @@ def test_what_mlflow_sets_when_it_is_loaded_starts_no_second_forkserver(bare: py
 
 
 def test_a_forkserver_loads_what_trials_need_and_nothing_that_they_must_not(tmp_path: Path) -> None:
-    import json
-
     request = {"call": "called:describe", "argument": str(tmp_path / "seen"), "log": str(tmp_path / "log.txt")}
     isolate.server(planted_config(), str(TESTS)).call(request, 120)
     loaded = set(json.loads((tmp_path / "seen").read_text())["modules"])

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from runner.analysis.kernels import choice_words, cudnn_words, kernel_changes, kernels_of, lines
+from runner.analysis.kernel_choice import choice_words, lines
+from runner.analysis.kernels import cudnn_words, kernel_changes, kernels_of
 from runner.kernel_use import KernelCall, KernelUse
 
 A = "sm80_xmma_wgrad_implicit_gemm_f32f32_f32f32_f32_nhwckrsc_nhwc_tilesize128x32x16_stage4_warpsize2x1x1_g1_ffma"
@@ -130,6 +131,7 @@ def test_a_wall_of_choices_is_cut_and_counted() -> None:
     assert len(found.choices) == 30
     said = lines(found.choices)
     assert len(said) == 6 and said[-1] == "and 25 more operations"
+    assert lines(found.choices[:6])[-1] == "and 1 more operation"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Kernels by operation and module: from lists of events as a GPU gives them, and from a real profile on the CPU."""
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,11 +13,14 @@ from torch.autograd import DeviceType
 from torch.nn import functional as F
 from torch.optim import SGD
 from torch.utils.checkpoint import checkpoint
+from traced import trial_of
 
 from runner.errors import StudyError
 from runner.kernel_use import KernelCall, KernelUse
 from runner.study import kernels_file
 from runner.worker.kernels import MODULE, OPTIMIZER, Event, KernelProbe, cudnn_convolution, events_of, kernel_calls
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 FPROP = "sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nchwkcrs_nchw_tilesize128x128x8_stage3_warpsize2x2x1_g1_ffma"
 WGRAD = "cutlass_80_wgrad_simt_s_128x64_8x5_nchw_align1"
@@ -139,14 +141,6 @@ def test_events_are_read_from_the_profilers() -> None:
     ]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 class Net(nn.Module):
     """A convolution, a residual sum, a block that is computed again, and a linear layer."""
 
@@ -162,9 +156,8 @@ class Net(nn.Module):
 
 def traced(model: nn.Module, steps: int = 2, fails: bool = False, taken: int = 3) -> KernelProbe:
     """The probe after a training on the CPU in which step `steps` was profiled."""
-    config = {"probe": {"name": "kernels", "steps": steps}}
-    trial: Any = SimpleNamespace(cell="cell", number=4, config=config)
-    probe, optimizer = KernelProbe(trial, model, torch.device("cpu")), SGD(model.parameters(), 0.1)
+    trial, optimizer = trial_of("kernels", steps, number=4), SGD(model.parameters(), 0.1)
+    probe = KernelProbe(trial, model, torch.device("cpu"))
     for step in range(1, taken + 1):
         with probe.step(step):
             optimizer.zero_grad()
@@ -202,7 +195,7 @@ def test_a_step_on_the_cpu_is_told_by_its_operations(tmp_path: Path) -> None:
     assert not any(one._forward_hooks or one._forward_pre_hooks for one in model.modules())
 
 
-def test_two_processes_of_a_kind_give_equal_lists(tmp_path: Path) -> None:
+def test_the_same_training_twice_gives_equal_lists(tmp_path: Path) -> None:
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
         traced(Net()).write(tmp_path / name)

@@ -23,11 +23,13 @@ NAMES = (
     "seeds",
     "trial",
     "plan",
+    "recipe",
     "record",
     "series",
     "owner",
     "claim",
     "operation",
+    "size",
     "trace",
     "kernel_use",
     "captured",
@@ -157,6 +159,7 @@ def test_models_import_torch_and_nothing_of_ours(module: str) -> None:
 
 def test_only_the_study_knows_the_names_of_its_files() -> None:
     names = {"study.json", "trial.json", "record.json", "series.npz", "summary.json", "summary.csv", "report.md"}
+    names |= {"ops.jsonl.gz", "kernels.json", "operations.json", "operation-", "capture-", "trial-"}
     knowing = set()
     for module, path in PATHS.items():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -15,7 +15,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from runner.cell import Cell
 from runner.record import Record
-from runner.study import kernels_file, ops_file, record_file, trial_file
+from runner.study import kernels_file, record_file, trace_file, trial_file
 from runner.trial import Trial
 from runner.worker import main
 from runner.worker.clock import Clock
@@ -119,7 +119,7 @@ def test_each_probe_leaves_its_own_file_and_changes_no_bit(name: str, plain: Rec
     record, folder = one_trial(planted_cell("Plain", f"probe={name}"), tmp_path)
     assert record.outcome == "finished", (folder / "log.txt").read_text()
     assert record.digests == plain.digests
-    left = [file(folder).exists() for file in (ops_file, kernels_file)]
+    left = [file(folder).exists() for file in (trace_file, kernels_file)]
     assert left == [name in ("modules", "ops"), name == "kernels"]
 
 

@@ -205,6 +205,7 @@ def shown(text):
 @example("[x](javascript:alert(1))")
 @example("<script>alert(1)</script>")
 @example("a|b\\|c")
+@example("a heading ##")
 def test_nothing_in_a_text_becomes_markup(text):
     line, written = one_line(text), escaped(text)
     assert not re.search(r"[<>\n\r\x00-\x1f\x7f-\x9f\u2028\u202e\ud800-\udfff]", written)
@@ -228,7 +229,7 @@ def planted_evil(folder):
         "precision": EVIL,
     }
     plants = [
-        (make_cell(**settings, note=EVIL), Plant(flags_after={EVIL: EVIL})),
+        (make_cell(**settings, train={"note": EVIL}), Plant(flags_after={EVIL: EVIL})),
         (make_cell("benchmark", **settings), Plant(outcomes={1: "failed", 2: "diverged"}, weights_step=1)),
     ]
     where = GPU | {"gpu_name": EVIL, "driver": EVIL, "host": EVIL}
@@ -275,7 +276,7 @@ def test_nothing_that_a_user_names_becomes_markup(tmp_path):
 
 
 def test_a_terminal_gets_no_control_characters(tmp_path, capsys):
-    show(write_report(planted_evil(tmp_path)))
+    show(write_report(planted_evil(tmp_path)), tmp_path)
     out = capsys.readouterr().out
     assert "<script>" in out and "diverged" in out
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", out)
@@ -308,7 +309,7 @@ def test_failed_diverged_and_missing_trials_are_counted_in_the_table_of_report_a
     text = study.report_markdown.read_text()
     assert table_of(text, "trials") == words
     assert text.splitlines()[2] == "- partial: 21 of 22 trials are there, so the verdicts are provisional"
-    show(summary)
+    show(summary, tmp_path)
     out = capsys.readouterr().out
     assert words[0] in out
     assert "- partial: 21 of 22 trials are there, so the verdicts are provisional\n" in out
@@ -364,7 +365,7 @@ def test_an_output_that_takes_nothing_costs_nothing(tmp_path):
 def test_a_narrow_terminal_folds_and_loses_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")  # taken for a terminal
     monkeypatch.setenv("COLUMNS", "80")
-    show(write_report(four_modes(tmp_path / "study")))
+    show(write_report(four_modes(tmp_path / "study")), tmp_path)
     lines = capsys.readouterr().out.splitlines()
     assert max(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) for line in lines) <= 80
     assert not any("\u2026" in line for line in lines)

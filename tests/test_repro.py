@@ -21,13 +21,14 @@ from factory import Plant, make_study
 from tiny import PLAIN
 from torch import Tensor
 
-from runner.captured import Captured, outputs_file
+from runner.analysis.summary import summarise
+from runner.captured import Captured
 from runner.cell import Cell
 from runner.errors import StudyError
 from runner.operation import Operation, Repeated, Value
 from runner.record import Record
-from runner.repro import write_repro
-from runner.study import Study, ops_file, record_file, trial_file
+from runner.repro import _asked, _first_shown, _not_captured, write_repro
+from runner.study import Study, outputs_file, record_file, tensors_file, trace_file, trial_file
 from runner.trace import Trace
 from runner.trial import Trial
 from runner.worker import reproduce
@@ -67,7 +68,7 @@ def study_of(
     cell = planted_cell("Plain", "probe=ops", *words)
     study = make_study(folder, [(cell, Plant(loss_step=1, weights_step=1))], rounds=3)
     for number in range(3):
-        Trace("ops", cell.id, number, 1, traced(number)).write(ops_file(study.trial_folder(cell.id, number)))
+        Trace("ops", cell.id, number, 1, traced(number)).write(trace_file(study.trial_folder(cell.id, number)))
     return study, cell
 
 
@@ -131,7 +132,8 @@ def test_a_file_without_its_tensors_ends_with_another_status(tmp_path: Path) -> 
     path = written(tmp_path)
     path.with_suffix(".pt").unlink()
     done = started(path)
-    assert done.returncode == 2 and "few_bug.pt" in done.stderr
+    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.endswith("few_bug.pt: the tensors are missing; put them beside this file\n")
 
 
 def test_a_mismatch_of_repeated_calls_is_counted(
@@ -140,13 +142,22 @@ def test_a_mismatch_of_repeated_calls_is_counted(
     path = written(tmp_path)
     monkeypatch.setattr(reproduce, "OPERATION", torch.ops.aten.mm.default)
     monkeypatch.setattr(reproduce, "TENSORS", path.with_suffix(".pt"))
+    monkeypatch.setattr(reproduce, "MORE_SECONDS", 60.0)
     monkeypatch.setattr(sys, "argv", ["bug.py"])
     with Broken(MM, "repeated"):
         assert reproduce.main() == 1
     said = capsys.readouterr().out
     assert re.search("1000 calls in one process, on equal inputs: 2.. different results, by up to 0", said)
-    monkeypatch.setattr(reproduce, "PROCESSES", 0)
+    monkeypatch.setattr(reproduce, "MORE_SECONDS", 0.0)
+    with Broken(MM, "repeated"):
+        assert reproduce.main() == 1
+    calls = int(capsys.readouterr().out.partition(" calls in one process")[0].rpartition("\n")[2])
+    assert calls < 100, "it ends with the first mismatch where no time is given for more"
+    for name, value in (("PROCESSES", 0), ("REPORT_SECONDS", 0.0), ("CALLS", 3)):
+        monkeypatch.setattr(reproduce, name, value)
     assert reproduce.main() == 0
+    said = capsys.readouterr().out
+    assert "  1 calls: equal results so far\n  2 calls: equal results so far\n3 calls in one process" in said
 
 
 @pytest.mark.parametrize(
@@ -207,24 +218,12 @@ def test_what_must_stand_in_the_environment_stands_before_the_import(tmp_path: P
     assert 'os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":16:8"\n' in before and "CUBLAS" not in after
 
 
-@pytest.mark.parametrize(
-    ("index", "reason"),
-    [
-        (
-            1,
-            "operation 1, aten.relu in net.1, gave equal results in all 3 trials and when repeated: there is",
-        ),
-        (5, "operation 5, aten.relu in net.5, gave equal results in all 3 trials: there is no mismatch to show"),
-        (2, "operation 2, aten.relu in net.2, had other inputs in each of 3 trials and was not repeated"),
-        (4, "operation 4, aten.t in net.4, only shows its input in another form: there is no mismatch to show"),
-        (17, "--operation 17: the traces have operations 0 to 5; those that differ are 0, 3"),
-        (-1, "--operation -1: the traces have operations 0 to 5"),
-    ],
-)
-def test_a_clean_operation_is_refused_with_the_reason(tmp_path: Path, index: int, reason: str) -> None:
+@pytest.mark.parametrize("index", [1, 2, 4, 5, 17, -1])  # repeats, has other inputs, a view, equal, none there
+def test_a_clean_operation_is_refused_with_the_reason(tmp_path: Path, index: int) -> None:
     study, _ = study_of(tmp_path / "s")
     with pytest.raises(StudyError) as error:
         write_repro(study, tmp_path / "bug.py", index)
+    reason = f"operation {index}: no different results on equal inputs in 3 trials; those that differ are 0, 3, see "
     assert str(error.value).startswith(reason)
     assert list(tmp_path.glob("bug*")) == []
 
@@ -240,8 +239,8 @@ def other_scalar(number: int) -> tuple[Operation, ...]:
 @pytest.mark.parametrize(
     ("traced", "reason"),
     [
-        (equal, "none of the operations traced differs on equal inputs: there is no mismatch to show"),
-        (other_scalar, "that is no operation whose result differs"),
+        (equal, "found that differs .* no operation differs on equal inputs among the 1 traced"),
+        (other_scalar, "found that differs .* the first argument that differs: aten.mm"),
     ],
 )
 def test_rungs_above_operations_are_refused(
@@ -256,8 +255,8 @@ def test_data_that_differ_and_studies_without_a_trace_are_refused(tmp_path: Path
     cell = planted_cell("Plain", "probe=ops")
     study = make_study(tmp_path / "s", [(cell, Plant(data_step=2, loss_step=2))], rounds=2)
     for number in range(2):
-        Trace("ops", cell.id, number, 1, equal(number)).write(ops_file(study.trial_folder(cell.id, number)))
-    with pytest.raises(StudyError, match="the data differ at step 2: no operation is to be shown"):
+        Trace("ops", cell.id, number, 1, equal(number)).write(trace_file(study.trial_folder(cell.id, number)))
+    with pytest.raises(StudyError, match=r"found that differs .* data differ first at step 2"):
         write_repro(study, tmp_path / "bug.py")
     plain = make_study(tmp_path / "t", [(planted_cell("Plain"), Plant(loss_step=2))], rounds=2)
     with pytest.raises(StudyError, match="were not traced; do the study with probe=ops"):
@@ -267,7 +266,7 @@ def test_data_that_differ_and_studies_without_a_trace_are_refused(tmp_path: Path
 def test_equal_trials_are_refused_by_their_number(tmp_path: Path) -> None:
     cell = planted_cell("Plain", "probe=ops")
     study = make_study(tmp_path / "s", [(cell, Plant())], rounds=3)
-    with pytest.raises(StudyError, match="3 of 3 trials are bitwise equal: nothing to show"):
+    with pytest.raises(StudyError, match=r"found that differs .*\(default .* bitwise, 3 of 3; same start"):
         write_repro(study, tmp_path / "bug.py")
 
 
@@ -280,6 +279,53 @@ def test_tensors_that_were_not_saved_are_refused_with_the_reason(tmp_path: Path)
         write_repro(study, tmp_path / "bug.py", 0)
     with pytest.raises(StudyError, match=r"operation 3 was not captured: the captures of default \(F,F\) failed, see"):
         write_repro(study, tmp_path / "bug.py", 3)
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-9])])
+@pytest.mark.parametrize("file", [lambda folder: tensors_file(folder, 0), record_file])
+def test_a_capture_that_lost_a_file_gives_way_to_the_other_one(
+    tmp_path: Path, file: Callable[[Path], Path], damage: Callable[[Path], Any]
+) -> None:
+    study, cell = study_of(tmp_path / "s")
+    one, other = inputs()
+    captures = [add_capture(study, cell, number, lambda: torch.mm(one, other), 0) for number in range(2)]
+    damage(file(captures[0].folder))
+    shown = _first_shown(study, summarise(study)["cells"], 0)
+    assert shown and shown.capture.folder == captures[1].folder
+    damage(file(captures[1].folder))
+    (summary,) = summarise(study)["cells"]
+    assert _first_shown(study, [summary], 0) is None
+    said = _not_captured(study, [summary], 0)
+    assert said.startswith(f"operation 0 was not captured: {file(captures[0].folder)}: ")
+
+
+@pytest.mark.parametrize(("place", "said"), [("nowhere/bug.py", "there is no folder"), ("bug.py", "cannot be written")])
+def test_a_file_that_cannot_be_written_is_refused_in_a_sentence(tmp_path: Path, place: str, said: str) -> None:
+    study, cell = study_of(tmp_path / "s")
+    one, other = inputs()
+    for number in range(2):
+        add_capture(study, cell, number, lambda: torch.mm(one, other), 0)
+    (tmp_path / "bug.py").mkdir()
+    with pytest.raises(StudyError, match=f"--repro {tmp_path / place}: {said}"):
+        write_repro(study, tmp_path / place, 0)
+
+
+def test_the_cell_is_chosen_by_its_id_or_the_beginning_of_its_label() -> None:
+    cells: list[dict[str, Any]] = [{"cell": f"{n}f", "label": label} for n, label in enumerate(["default", "bench, x"])]
+    assert _asked(cells, None) == cells
+    assert _asked(cells, "1f") == _asked(cells, "bench") == [cells[1]]
+    with pytest.raises(
+        StudyError, match=r"--cell f: no cell has .* begins so; there are 0f \(default\); 1f \(bench, x\)"
+    ):
+        _asked(cells, "f")
+
+
+def test_the_operations_that_differ_are_told_of_the_cell_that_was_asked_for(tmp_path: Path) -> None:
+    study, cell = study_of(tmp_path / "s")
+    with pytest.raises(StudyError, match=r"operation 7: no different results .* those that differ are 0, 3, see"):
+        write_repro(study, tmp_path / "bug.py", 7, cell.id)
+    with pytest.raises(StudyError, match="--cell other: no cell has this id"):
+        write_repro(study, tmp_path / "bug.py", 0, "other")
 
 
 def test_damaged_outputs_cost_the_size_and_not_the_file(tmp_path: Path) -> None:
@@ -320,4 +366,4 @@ def test_five_faults_of_a_study_are_shown_by_their_files_alone(tmp_path: Path) -
         assert started(path, **broken).returncode == 1
         assert started(path, processes=1).returncode == 0
     done = call("runner.why", "s", "--repro", "x.py", "--operation", "0", folder=tmp_path, **broken)
-    assert done.returncode == 2 and "operation 0, aten.view" in done.stderr
+    assert done.returncode == 2 and "operation 0: no different results" in done.stderr

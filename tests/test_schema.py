@@ -11,7 +11,8 @@ from omegaconf import OmegaConf
 from runner.cell import flatten
 from runner.errors import ConfigError
 from runner.schema import GROUPS, NOT_IN_CELL, Settings, cell_config, load, view_of
-from runner.schema_groups import DATASETS, MODELS, TASKS
+from runner.schema_groups import DATASETS
+from runner.schema_models import MODELS, TASKS
 
 MODEL_FOR = {"mask": "unet", "sequence": "lstm", "next": "lstm", "forecast": "lstm", "image": "resnet"}
 # What a file of conf/ leaves to the user, and what else an option needs to make sense.
@@ -28,9 +29,10 @@ NEEDED = {
 
 
 def options() -> Iterator[str]:
-    """group=option for every file of every group of conf/, Hydra's own groups apart."""
+    """group=option for every file of every group of conf/, Hydra's own groups and recipes (test_recipe.py) apart."""
     for path in sorted(CONF.glob("*/*.yaml")):
-        yield f"{path.parent.name}={path.stem}"
+        if path.parent.name != "recipe":
+            yield f"{path.parent.name}={path.stem}"
 
 
 def words_for(option: str) -> list[str]:
@@ -72,10 +74,11 @@ model.cifar_stem model.depth model.name
 phase probe.name probe.repeat probe.steps plan.margin plan.price_per_hour plan.runs plan.steps
 precision.name
 seeds.base seeds.vary
-repeat_in_process retry study threads timeout
+recipe_size repeat_in_process retry study threads timeout
 tracking.experiment tracking.name tracking.uri
-train.batch_size train.compile train.epochs train.evaluate_every train.learning_rate train.momentum train.optimizer
-train.schedule train.steps train.weight_decay
+train.batch_size train.bias_factor train.compile train.epochs train.evaluate_every train.learning_rate train.momentum
+train.nesterov train.optimizer train.poke train.poke_factor train.poke_step train.schedule train.steps
+train.warmup_steps train.weight_decay
 trial.number trial.position trials
 """
 
@@ -98,7 +101,7 @@ def out_of_bounds() -> Iterator[Any]:
             bounds, is_list = item.metadata, "list" in str(item.type)
             bad = [bounds["least"] - 1] if "least" in bounds else []
             bad += [bounds["below"]] if "below" in bounds else []
-            bad += ["nonsense" if isinstance(bounds["one_of"][0], str) else 7] if "one_of" in bounds else []
+            bad += ["nonsense" if isinstance(bounds["one_of"][0], str) else -1] if "one_of" in bounds else []
             for value in bad:
                 yield pytest.param(family, item.name, [value] if is_list else value, id=f"{family} {item.name}={value}")
 
@@ -128,7 +131,7 @@ def test_a_value_out_of_bounds_is_refused_with_its_key(family: str, key: str, va
         ("cudnn.benchmark", None, "bool"),
         ("cudnn", 5, "deterministic, benchmark, enabled, benchmark_limit"),
         ("model", "resnet", "depth"),
-        ("model.name", "alexnet", "resnet, unet, lstm, custom"),
+        ("model.name", "alexnet", ", ".join(MODELS)),
         ("dataset.name", "imagenet", "digits"),
         ("seeds.vary", "init", "ListConfig"),
         ("determinism.workspace", ":8:8", ":4096:8, :16:8"),
@@ -175,6 +178,9 @@ VIEWS = {
     ("resnet", "synthetic"): "image",
     ("unet", "synthetic"): "mask",
     ("lstm", "synthetic"): "sequence",
+    ("resnet_cifar", "digits"): "image",
+    ("convolution", "synthetic"): "image",
+    ("layer", "text"): None,
     ("custom", "text"): "next",
     ("unet", "cifar10"): None,
     ("lstm", "cifar10"): None,
@@ -219,6 +225,21 @@ def test_steps_and_epochs_exclude_each_other() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["train.nesterov=true", "train.momentum=0"], "train.nesterov=True: needs train.momentum above 0"),
+        (["train.warmup_steps=5", "train.steps=4"], "train.warmup_steps=5: at most train.steps=4"),
+        (["train.poke=ulp", "train.poke_step=5", "train.steps=4"], "train.poke_step=5: at most train.steps=4"),
+    ],
+)
+def test_a_training_that_there_cannot_be_is_refused(words: list[str], said: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        settings(*words)
+    assert str(refused.value).startswith(said)
+    settings(*words[:-1])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
         (["probe=ops", "train.compile=default"], "probe=ops: sees nothing inside a model under train.compile=default"),
         (["probe=modules", "probe.repeat=true"], "probe.repeat=True: repeats operations, and probe=modules sees none"),
         (["probe.repeat=true"], "probe.repeat=True: repeats operations, and probe=none sees none"),
@@ -249,7 +270,7 @@ def test_a_probe_that_sees_something_is_not(words: list[str]) -> None:
 
 
 ELSEWHERE = ["tracking=off", "trial.number=3", "trial.position=2", "study=there", "trials=9", "timeout=60"]
-ELSEWHERE += ["retry=none", "exclusive=false", "plan.steps=500", "budget=10min"]
+ELSEWHERE += ["retry=none", "exclusive=false", "plan.steps=500", "budget=10min", "recipe_size=smoke"]
 
 
 @pytest.mark.parametrize("word", ELSEWHERE)
@@ -265,7 +286,7 @@ def test_the_largest_plan_is_one(word: str) -> None:
 
 
 def test_those_are_all_keys_that_a_cell_leaves_out() -> None:
-    assert {word.split("=")[0].split(".")[0] for word in ELSEWHERE} == set(NOT_IN_CELL)
+    assert {word.split("=")[0].split(".")[0] for word in ELSEWHERE} | {"recipe"} == set(NOT_IN_CELL)
     kept = {item.name for item in fields(Settings)} - set(NOT_IN_CELL)
     assert set(cell_config(settings())) == kept
 
@@ -274,6 +295,7 @@ def test_those_are_all_keys_that_a_cell_leaves_out() -> None:
     "word",
     [
         *("cudnn=benchmark", "model.depth=18", "dataset.size=16", "precision=bf16", "determinism=full", "seeds=all"),
+        *("train.nesterov=true", "train.bias_factor=0.1", "train.warmup_steps=2", "train.poke=ulp"),
         *("train.steps=7", "isolation=spawn", "threads=3", "device=cpu", "phase=infer"),
         *("probe=modules", "probe.steps=7", "repeat_in_process=2", "cudnn.enabled=false", "cudnn.benchmark_limit=0"),
     ],

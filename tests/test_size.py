@@ -9,11 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.analysis import size
+from runner import size
 from runner.analysis.accuracy import CellCaptures, accuracies, counterparts
-from runner.analysis.size import operation_sizes, size_of, ulp_distance
-from runner.captured import Captured, CapturedOperation, Output, write_operations, write_outputs
+from runner.analysis.size import operation_sizes
+from runner.captured import Captured, CapturedOperation, write_operations, write_outputs
+from runner.errors import StudyError
 from runner.operation import Operation, Value
+from runner.size import Output, size_of, ulp_distance
+from runner.study import operations_file, outputs_file
 from runner.trace import Trace
 
 WIDTHS = {"float16": 16, "float32": 32, "float64": 64}
@@ -131,12 +134,13 @@ def test_results_of_other_forms_are_not_compared() -> None:
 
 def captured(folder: Path, values: list[float], **changes: Any) -> Captured:
     """A capture of one operation, number 7, with this result; `again` is that of a repeat."""
-    again = changes.pop("again", None)
-    known = {"inputs": "same", "tensors": True, "outputs": True, "relative_error": 1e-7} | changes
-    operation = CapturedOperation(7, "aten.mm.default", "cpu", 1, {}, **known)
+    again = changes.pop("again", values)
+    repeated = size_of([output(values)], [output(again)])
+    known = {"inputs": "same", "repeated": repeated, "tensors": True, "outputs": True, "relative_error": 1e-7} | changes
+    operation = CapturedOperation(7, "aten.mm.default", 1, {}, **known)
     folder.mkdir()
     if operation.outputs:
-        write_outputs(folder / "operation-7.npz", [output(values)], [output(again)] if again else [])
+        write_outputs(folder, 7, [output(values)])
     write_operations(folder, [operation])
     return Captured.read(folder)
 
@@ -160,14 +164,28 @@ def test_what_was_not_saved_says_why(tmp_path: Path) -> None:
     reason = "outputs not saved: they take 2 GB, more than 1 GB"
     captures = [captured(tmp_path / name, [1.0], outputs=False, left_out=[reason]) for name in "ab"]
     assert operation_sizes(captures)[0]["unknown"] == f"not known: {reason}"
-    assert operation_sizes([captured(tmp_path / "c", [1.0])])[0]["unknown"].endswith("no counterpart")
+    assert operation_sizes([captured(tmp_path / "c", [1.0])])[0]["unknown"].endswith("or --repro FILE, captures again")
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     captures = [captured(tmp_path / name, [1.0]) for name in "ab"]
-    (tmp_path / "b" / "operation-7.npz").write_bytes(b"PK damaged")
+    outputs_file(tmp_path / "b", 7).write_bytes(b"PK damaged")
     (found,) = operation_sizes(captures)
-    assert found["between"] is None and str(tmp_path / "b" / "operation-7.npz") in found["unknown"]
+    assert found["between"] is None and str(outputs_file(tmp_path / "b", 7)) in found["unknown"]
+
+
+def test_what_a_repeat_gave_is_read_back_and_a_damaged_size_is_named(tmp_path: Path) -> None:
+    found = captured(tmp_path / "a", [1.0, 2.0], again=[1.0, 2.5]).operations[7]
+    assert found.repeated == size_of([output([1.0, 2.0])], [output([1.0, 2.5])])
+    path = operations_file(tmp_path / "a")
+    path.write_text(path.read_text().replace('"differing": 1', '"differing": "one"'))
+    with pytest.raises(StudyError, match=r"operations.0.repeated.differing holds 'one'"):
+        Captured.read(tmp_path / "a")
+
+
+def test_what_was_too_large_to_be_saved_has_the_size_of_its_repeats(tmp_path: Path) -> None:
+    (found,) = operation_sizes([captured(tmp_path / "a", [1.0], again=[1.5], outputs=False)])
+    assert found["between"] is None and found["repeated"]["differing"] == 1
 
 
 def operation(index: int, module: str, name: str = "aten.mm.default") -> Operation:
@@ -188,7 +206,7 @@ def test_the_same_operation_is_found_in_another_trace_by_its_place() -> None:
 
 def cell(label: str, errors: list[float], model: str = "net", index: int = 7) -> CellCaptures:
     """A cell whose captures kept operation 7 with these relative errors."""
-    kept = CapturedOperation(index, "aten.mm.default", "cpu", 1, {})
+    kept = CapturedOperation(index, "aten.mm.default", 1, {})
     captures = [Captured(Path(), {index: replace(kept, relative_error=error)}) for error in errors]
     modules = [f"m{place}" for place in range(index)] + ["found"]
     config = {"model": {"name": model}, "dataset": {}, "probe": {"name": "ops"}}
@@ -212,6 +230,6 @@ def test_no_cell_is_closer_than_captures_spread(errors: list[float]) -> None:
 
 
 def test_cells_of_other_models_are_not_compared() -> None:
-    found = accuracies([cell("one", [3e-7]), cell("two", [1e-7], model="other"), cell("three", [])])
+    found = accuracies([cell("one", [3e-7]), cell("two", [1e-7], model="other")])
     assert [list(one["errors"]) for one in found] == [["one"], ["two"]]
     assert all(one["closest"] is None for one in found)

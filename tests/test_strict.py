@@ -2,16 +2,18 @@
 
 import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from composed import planted_cell
+from factory import make_cell, make_record
 from one_trial import one_trial
 from strict_models import Puts, PutsAndUnpools
 from summaries import make_summary
 
-from runner.analysis.strict import not_deterministic
+from runner.analysis.flags import not_deterministic
 from runner.cell import Cell
 from runner.report.notes import notes
 from runner.study import log_file
@@ -126,10 +128,6 @@ def test_without_strict_algorithms_nothing_is_named(tmp_path: Path) -> None:
 
 
 def test_the_report_has_one_line_a_cell() -> None:
-    from dataclasses import replace
-
-    from factory import make_cell, make_record
-
     records = [replace(make_record(make_cell(), number), not_deterministic=["put_"]) for number in range(4)]
     records.append(replace(records[0], number=4, not_deterministic=["cumsum_cuda_kernel", "put_"]))
     found = not_deterministic(records)

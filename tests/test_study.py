@@ -13,8 +13,9 @@ import pytest
 from factory import Plant, four_modes, make_cell, make_record, make_series, make_study
 
 from runner.errors import StudyError
+from runner.kernel_use import KernelUse
 from runner.owner import HEARTBEAT_TIMEOUT_S, Owner
-from runner.study import Study, kernels_file, log_end, log_file, ops_file, record_file, series_file, trial_file
+from runner.study import Study, kernels_file, record_file, series_file, trace_file, trial_file
 from runner.trace import Trace
 from runner.trial import Trial
 
@@ -227,9 +228,15 @@ def test_what_a_probe_left_is_read_and_a_damaged_file_is_named(study: Study) -> 
     record = make_record(cell)
     assert (study.trace(record), study.kernels(record)) == (None, None)
     trace = Trace("ops", cell.id, 0, 2, ())
-    trace.write(ops_file(folder))
+    trace.write(trace_file(folder))
     assert study.trace(record) == trace
-    for file, read in ((ops_file(folder), study.trace), (kernels_file(folder), study.kernels)):
+    KernelUse(cell.id, 0, 2, "cpu", (), None).write(kernels_file(folder))
+    for file, read in ((trace_file(folder), study.trace), (kernels_file(folder), study.kernels)):
+        assert read(record) is not None
+        study.trial_folder(cell.id, 1).mkdir(exist_ok=True)
+        file.rename(study.trial_folder(cell.id, 1) / file.name)
+        with pytest.raises(StudyError, match=f"{file.name}: is of trial 0 of cell {cell.id}; it was moved here"):
+            read(make_record(cell, 1))
         file.write_bytes(b"no trace")
         with pytest.raises(StudyError, match=str(file)):
             read(record)
@@ -254,23 +261,6 @@ def test_a_damaged_record_is_named_and_the_others_are_there(tmp_path: Path) -> N
     assert str(path) in message
     with pytest.raises(StudyError, match=str(path)):
         study.record(study.cells()[2].id, 0)
-
-
-def test_the_end_of_a_log_is_its_last_characters(tmp_path: Path) -> None:
-    log_file(tmp_path).write_text("ä" * 3000 + "the error\n")
-    assert log_end(tmp_path, size=14) == "äääääthe error"
-    assert log_end(tmp_path / "nowhere") == ""
-
-
-def test_the_end_of_a_crash_is_the_error_not_the_list_of_modules(tmp_path: Path) -> None:
-    modules = ", ".join(f"package.module_{number}" for number in range(300))
-    log_file(tmp_path).write_text(f"Fatal Python error: Aborted\n\nExtension modules: {modules} (total: 300)\n")
-    assert log_end(tmp_path) == "Fatal Python error: Aborted"
-
-
-def test_a_long_log_is_not_read_as_a_whole_and_may_begin_within_a_character(tmp_path: Path) -> None:
-    log_file(tmp_path).write_bytes("ä".encode() * 1000 + b"x")
-    assert log_end(tmp_path, size=10) == "äääääääääx"
 
 
 def test_a_folder_with_other_files_is_not_taken_for_a_study(tmp_path: Path) -> None:

@@ -89,6 +89,34 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         lambda lines: [lines[0].replace('"number":3', '"number":"3"'), *lines[1:]],
         r"header",
     ),
+    "the level is unknown": (
+        lambda lines: [lines[0].replace('"level":"ops"', '"level":"kernels"'), *lines[1:]],
+        r"level kernels, ops or modules is due",
+    ),
+    "a number is true": (lambda lines: [lines[0].replace('"number":3', '"number":true'), *lines[1:]], r"its header"),
+    "a step is none of the header's": (
+        lambda lines: [lines[0].replace('"steps":2', '"steps":1'), *lines[1:]],
+        r"counts 1 steps, step 2 is there",
+    ),
+    **{
+        f"{name} is of another type": (
+            lambda lines, old=old, new=new: [*(line.replace(old, new) for line in lines[:3]), lines[3]],
+            rf"operation {index} cannot be read",
+        )
+        for name, index, old, new in (
+            ("a name", 0, '"aten.convolution.default"', "null"),
+            ("a module", 0, '"layer1.0.conv1"', "7"),
+            ("a line", 0, '"net.py:12"', "[]"),
+            ("the scalars", 0, '"input=#0, weight=#1, stride=[1, 1]"', "5"),
+            ("a dtype", 0, '"float32",null', "32,null"),
+            ("a digest", 0, '"' + "ab" * 16 + '"', "1.5"),
+            ("a size", 0, "[64,3,3,3]", '[64,"3",3,3]'),
+            ("a source", 1, '"bfloat16",0', '"bfloat16","0"'),
+            ("a repeat", 0, "[false,3,", '["no",3,'),
+            ("a place that is written", 1, ",[0],", ",[77],"),
+            ("a state", 1, '"' + "23" * 16 + '"', "23"),
+        )
+    },
     "it is of another version": (lambda lines: [lines[0].replace('"schema":1', '"schema":9'), *lines[1:]], r"schema 9"),
 }
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn import functional as F
-from traced import named, seen, traced
+from traced import Counting, named, seen, traced
 
 from runner.operation import Operation, Repeated
 
@@ -207,6 +207,31 @@ def test_a_subclass_of_tensor_stays_in_the_trace() -> None:
     assert product.inputs[0].shape == (2,)
 
 
+@pytest.mark.parametrize("repeat", [False, True])
+@pytest.mark.filterwarnings("ignore::UserWarning")  # nested tensors are said to be a prototype
+def test_a_jagged_nested_tensor_is_traced_by_the_operations_that_it_is_made_of(repeat: bool) -> None:
+    results = []
+
+    def do() -> None:
+        rows = torch.arange(12.0).view(6, 2).requires_grad_()
+        nested = torch.nested.nested_tensor_from_jagged(rows * 2, torch.tensor([0, 2, 6]), min_seqlen=2, max_seqlen=4)
+        padded = (nested * 3).to_padded_tensor(0.0)
+        padded.square().sum().backward()
+        results[:] = [padded.detach(), rows.grad]
+
+    do()
+    expected = list(results)
+    operations = seen(do, repeat)
+    assert all(map(torch.equal, results, expected))
+    padded, back = (named(operations, f"_{one}_forward") for one in PADDING)
+    assert (padded.outputs[0].shape, padded.part) == ((2, 4, 2), "forward")
+    assert (back.outputs[0].shape, back.part) == ((6, 2), "backward")
+    assert padded.inputs[0].digest is not None and padded.outputs[0].digest is not None
+
+
+PADDING = ("jagged_to_padded_dense", "padded_dense_to_jagged")
+
+
 def test_inference_is_divided_into_the_same_operations() -> None:
     model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(8, 3)).eval()
 
@@ -221,15 +246,8 @@ def test_inference_is_divided_into_the_same_operations() -> None:
 
 
 def test_another_mode_around_it_does_not_see_the_looking() -> None:
-    class Counting(torch.utils._python_dispatch.TorchDispatchMode):
-        names: list[str] = []  # noqa: RUF012
-
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            self.names.append(str(func))
-            return func(*args, **(kwargs or {}))
-
     with Counting() as counting:
-        operations = seen(lambda: torch.ones(3).exp().sum())
+        operations = seen(lambda: torch.rand(3).exp().sum())
     assert counting.names == [one.name for one in operations]
 
 

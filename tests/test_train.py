@@ -13,7 +13,7 @@ from composed import planted_config
 from planted import Plain, plain_data
 from test_clock import SECONDS
 from torch import Tensor, nn
-from torch.optim import SGD, AdamW
+from torch.optim import SGD, Adam, AdamW
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from runner.errors import Refusal
@@ -25,13 +25,7 @@ from runner.worker.train import AUTOCAST, Trained, make_optimizer, make_schedule
 Batch = tuple[Tensor, Tensor]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Networks this small are only slowed down by threads that wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 class Noisy(nn.Module):
@@ -59,12 +53,18 @@ def batches(size: int = 8) -> Iterator[Batch]:
 
 
 def trained(
-    model: nn.Module, *words: str, steps: int = 12, evaluation: Callable[[], Any] = lambda: None, source: Any = None
+    model: nn.Module,
+    *words: str,
+    steps: int = 12,
+    evaluation: Callable[[], Any] = lambda: None,
+    source: Any = None,
+    number: int = 0,
 ) -> Trained:
     """Train with these settings, on the plain data unless others are given."""
     torch.manual_seed(7)
     config = planted_config("Plain", *words)
-    return train_model(model.train(), source or batches(), config, steps, 10, Clock(None), evaluation)
+    found = source or batches()
+    return train_model(model.train(), found, config, steps, 10, Clock(None), evaluation, number=number)
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def model() -> nn.Module:
     return Plain(64)
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+@pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
 def test_the_loss_falls(optimizer: str, model: nn.Module) -> None:
     words = [f"train.optimizer={optimizer}", "train.learning_rate=0.02"]
     losses = torch.stack(trained(model, *words, steps=160).losses)
@@ -162,6 +162,80 @@ def test_a_cosine_falls_from_the_learning_rate_to_0(model: nn.Module) -> None:
     assert optimizer.param_groups[0]["lr"] == pytest.approx(0, abs=1e-12)
 
 
+def rates(model: nn.Module, steps: int, *words: str) -> list[float]:
+    """The learning rate of each step, and the one after the last."""
+    train = planted_config("Plain", "train.learning_rate=0.5", "train.optimizer=sgd", *words)["train"]
+    optimizer = make_optimizer(model, train)
+    schedule, found = make_schedule(optimizer, train, steps), []
+    assert schedule is not None
+    for _ in range(steps):
+        found.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule.step()
+    return [*found, optimizer.param_groups[0]["lr"]]
+
+
+def test_a_line_falls_from_the_learning_rate_to_0(model: nn.Module) -> None:
+    assert rates(model, 5, "train.schedule=linear") == pytest.approx([0.5, 0.4, 0.3, 0.2, 0.1, 0])
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine"])
+def test_a_warm_up_ends_where_the_schedule_goes_on_as_without_one(schedule: str, model: nn.Module) -> None:
+    plain = rates(model, 10, f"train.schedule={schedule}")
+    warmed = rates(model, 10, f"train.schedule={schedule}", "train.warmup_steps=4")
+    assert warmed[:4] == pytest.approx([0, 0.125, 0.25, 0.375])
+    assert warmed[4:] == pytest.approx(plain[4:], abs=1e-9)
+
+
+def test_a_warm_up_can_stand_alone_and_be_longer_than_the_training(model: nn.Module) -> None:
+    assert rates(model, 4, "train.warmup_steps=2") == pytest.approx([0, 0.25, 0.5, 0.5, 0.5])
+    assert rates(model, 2, "train.epochs=1", "train.steps=null", "train.warmup_steps=10") == pytest.approx(
+        [0, 0.05, 0.1]
+    )
+
+
+def test_biases_and_scales_learn_at_a_factor_of_the_rate_whatever_the_schedule() -> None:
+    model, words = Noisy(), ["train.bias_factor=0.1", "train.learning_rate=0.5", "train.schedule=linear"]
+    train = planted_config("Plain", "train.optimizer=sgd", *words)["train"]
+    optimizer = make_optimizer(model, train)
+    schedule = make_schedule(optimizer, train, 10)
+    assert schedule is not None
+    by_rate = {group["lr"]: {id(one) for one in group["params"]} for group in optimizer.param_groups}
+    convolution, norm, linear = model.net[0], model.net[1], model.net[5]
+    assert by_rate == {
+        0.5: {id(convolution.weight), id(linear.weight)},
+        0.05: {id(convolution.bias), id(norm.weight), id(norm.bias), id(linear.bias)},
+    }
+    optimizer.step()
+    schedule.step()
+    assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([0.45, 0.045])
+
+
+def test_biases_that_learn_at_a_factor_move_by_that_factor(model: nn.Module) -> None:
+    moved = []
+    for factor in ("1", "0.25", "0"):
+        other = deepcopy(model)
+        trained(other, "train.optimizer=sgd", "train.weight_decay=0", f"train.bias_factor={factor}", steps=1)
+        moved.append([new.detach() - old.detach() for new, old in zip(weights(other), weights(model), strict=True)])
+    for all_of_it, quarter, nothing in zip(*moved, strict=True):
+        shares = (1, 1) if all_of_it.dim() > 1 else (0.25, 0)
+        assert torch.allclose(quarter, all_of_it * shares[0], rtol=1e-3, atol=1e-8)
+        assert torch.allclose(nothing, all_of_it * shares[1], rtol=1e-3, atol=1e-8)
+
+
+def test_the_cell_of_an_older_study_trains_as_it_did(model: nn.Module) -> None:
+    config, left = planted_config("Plain", "train.optimizer=sgd"), []
+    older = {key: config["train"][key] for key in (*OLD_KEYS, "learning_rate", "momentum", "weight_decay")}
+    for train in (config["train"], older):
+        other = deepcopy(model)
+        train_model(other, batches(), config | {"train": train}, 4, 10, Clock(None), lambda: None)
+        left.append(digest(weights(other)))
+    assert len(set(left)) == 1
+
+
+OLD_KEYS = ("steps", "epochs", "batch_size", "optimizer", "schedule", "evaluate_every", "compile")
+
+
 def test_the_schedule_is_stepped_with_the_training(model: nn.Module) -> None:
     one, other = deepcopy(model), deepcopy(model)
     same, differs = trained(one, steps=8), trained(other, "train.schedule=cosine", steps=8)
@@ -175,13 +249,15 @@ def test_there_is_no_schedule_unless_asked_for(model: nn.Module) -> None:
 
 
 def test_an_optimizer_is_what_the_settings_say(model: nn.Module) -> None:
-    words = ["train.learning_rate=0.1", "train.momentum=0.5", "train.weight_decay=0.01"]
+    words = ["train.learning_rate=0.1", "train.momentum=0.5", "train.nesterov=true", "train.weight_decay=0.01"]
     for name, kind, keys in (
-        ("sgd", SGD, ["lr", "momentum", "weight_decay"]),
+        ("sgd", SGD, ["lr", "momentum", "nesterov", "weight_decay"]),
+        ("adam", Adam, ["lr", "weight_decay"]),
         ("adamw", AdamW, ["lr", "weight_decay"]),
     ):
         optimizer = make_optimizer(model, planted_config("Plain", f"train.optimizer={name}", *words)["train"])
-        group, wanted = optimizer.param_groups[0], {"lr": 0.1, "momentum": 0.5, "weight_decay": 0.01}
+        group = optimizer.param_groups[0]
+        wanted = {"lr": 0.1, "momentum": 0.5, "nesterov": True, "weight_decay": 0.01}
         assert type(optimizer) is kind
         assert {key: group[key] for key in keys} == {key: wanted[key] for key in keys}
         assert len(group["params"]) == len(list(model.parameters()))

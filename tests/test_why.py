@@ -2,12 +2,13 @@
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from factory import Plant, make_cell, make_study
-from made_traces import Machine, training
+from made_traces import Machine, Memory, bits, training
 from test_command import FLAGS, words
 
 from runner import repro, why
@@ -15,8 +16,11 @@ from runner.analysis.summary import summarise
 from runner.cell import Cell
 from runner.kernel_use import KernelCall, KernelUse
 from runner.report import write_report
-from runner.report.why import short_lines
-from runner.study import Study, kernels_file, ops_file
+from runner.report.__main__ import main as report_main
+from runner.report.chain import chain
+from runner.report.terminal import show
+from runner.report.why import short_lines, why_lines
+from runner.study import Study, kernels_file, trace_file
 
 PROBE = {"name": "ops", "steps": 2, "repeat": True}
 DIFFERS = Plant(loss_step=2, weights_step=1)
@@ -33,7 +37,7 @@ def traced_study(folder: Path, cell: Cell, plant: Plant = DIFFERS, level: str = 
     for record in study.records():
         machine = training(Machine(record.number, repeat=True, **planted))
         trace = machine.trace(cell=cell.id, level=level)
-        trace.write(ops_file(study.trial_folder(cell.id, record.number)))
+        trace.write(trace_file(study.trial_folder(cell.id, record.number)))
     return study
 
 
@@ -50,17 +54,14 @@ def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *a
 
 def test_the_summary_of_a_traced_cell_says_why(tmp_path: Path) -> None:
     (cell,) = summarise(traced_study(tmp_path, traced_cell(), **UNSTEADY))["cells"]
-    found = cell["why"]
+    found = cell["traces"]
     assert (found["level"], found["trials"], found["operations"]) == ("ops", 3, 26)
-    assert (found["parted"], found["first_not_finite"], found["damaged"]) == (None, None, [])
+    assert (found["first_not_finite"], found["damaged"]) == (None, [])
     place = "aten.convolution_backward of conv (backward, step 1, net.py:7)"
     assert found["sentence"] == f"{ABOVE}; the first operation that differs: {place}, differs when repeated"
     (one,) = found["findings"]
     assert (one["rung"], one["name"], one["trials"]) == ("operation", "aten.convolution_backward", [0, 1, 2])
-    assert [advice["change"] for advice in one["advice"]] == [
-        ["cudnn=deterministic"],
-        ["cudnn=deterministic_benchmark"],
-    ]
+    assert [advice["change"] for advice in one["advice"]] == ["cudnn=deterministic", "cudnn=deterministic_benchmark"]
 
 
 @pytest.mark.parametrize(
@@ -68,18 +69,21 @@ def test_the_summary_of_a_traced_cell_says_why(tmp_path: Path) -> None:
     [(make_cell(), DIFFERS), (traced_cell(), Plant()), (traced_cell(probe=PROBE | {"name": "kernels"}), DIFFERS)],
 )
 def test_without_a_probe_that_traces_or_a_difference_there_is_no_why(tmp_path: Path, cell: Cell, plant: Plant) -> None:
-    assert summarise(traced_study(tmp_path, cell, plant))["cells"][0]["why"] is None
+    assert summarise(traced_study(tmp_path, cell, plant))["cells"][0]["traces"] is None
 
 
 def test_the_report_says_why_in_a_section_of_its_own(tmp_path: Path) -> None:
     study = traced_study(tmp_path, traced_cell(), **UNSTEADY)
     summary = write_report(study)
     section = study.report_markdown.read_text().partition("## Why they differ\n\n")[2].partition("\n\n")[0]
-    first, second = section.splitlines()
-    assert first.startswith(f"- default (F,F): {ABOVE}; the first operation")
-    assert "differs when repeated, by up to 3 ulp, 2.0e-07 relative [4x4 float32, 4x4 float32]; try: " in second
-    assert "cudnn=deterministic (let cuDNN choose among deterministic algorithms only); cudnn=det" in second
-    assert short_lines(summary)[0].startswith("default (F,F): the first operation that differs: aten.convolution_b")
+    (line,) = section.splitlines()
+    assert "differs when repeated [4x4 float32, 4x4 float32]; when repeated by up to 3 units in the last place" in line
+    assert "(2e-07 relative); try: cudnn=deterministic (let cuDNN choose among deterministic algorithms only)" in line
+    first, command = short_lines(summary)
+    assert first.startswith("default (F,F): the first operation that differs: aten.convolution_b")
+    assert command == "why, and what to try: python -m runner.why STUDY, with the folder of this report for STUDY"
+    opening = study.report_markdown.read_text().partition("\n|")[0]
+    assert "- default (F,F): the first operation that differs: aten.convolution" in opening and command in opening
 
 
 def test_a_long_list_is_cut_in_the_report_and_whole_in_the_command(
@@ -89,8 +93,8 @@ def test_a_long_list_is_cut_in_the_report_and_whole_in_the_command(
     study = traced_study(tmp_path, traced_cell(), unsteady=[*names, "nll_loss2d_backward in ", "add_ in head"])
     write_report(study)
     section = study.report_markdown.read_text().partition("## Why they differ\n\n")[2].partition("\n\n")[0]
-    assert len(section.splitlines()) == 1 + 5 + 1
-    assert section.endswith("and 1 more, see python -m runner.why STUDY")
+    assert len(section.splitlines()) == 5 + 1
+    assert section.endswith("and 1 more, see python -m runner.why STUDY, with the folder of this report for STUDY")
     _, said, _ = told(monkeypatch, capsys, str(study.folder))
     assert len(re.findall(r"^ +\d\. aten\.", said, re.MULTILINE)) == 6
 
@@ -99,7 +103,7 @@ def test_the_command_prints_the_ladder_and_what_to_try(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study = traced_study(tmp_path, traced_cell(), **UNSTEADY)
-    command = ["python", "-m", "runner", "-m", "cudnn=glob(*)", "study=x", "probe=ops", "trials=3", "train.steps=4"]
+    command = ["python", "-m", "runner", "-m", "cudnn=glob(*)", "study=x", "probe=ops", "trials=3"]
     monkeypatch.setattr(Study, "asked", _asked(Study.asked, command))
     code, said, _ = told(monkeypatch, capsys, str(study.folder))
     lines = said.splitlines()
@@ -111,15 +115,19 @@ def test_the_command_prints_the_ladder_and_what_to_try(
         "  losses      differ first at step 2",
         "  weights     differ after step 1",
         "  evaluation  equal",
-        "  operations  26 compared in 3 trials, 1 to be named:",
+        "  operations  26 compared in 3 trials, 1 differs on equal inputs:",
     ]
     assert lines[7].startswith(
         "    1. aten.convolution_backward of conv (backward, step 1, net.py:7): equal inputs, 3 diff"
     )
-    assert lines[8].startswith("       try: let cuDNN choose among deterministic algorithms only [PyTorch's notes")
+    assert lines[8:10] == [
+        "       tensors: 4x4 float32, 4x4 float32",
+        "       size: when repeated by up to 3 units in the last place (2e-07 relative)",
+    ]
+    assert lines[10].startswith("       try: let cuDNN choose among deterministic algorithms only [PyTorch's notes")
     tried = [words(line.strip()) for line in lines if line.startswith("         python")]
-    rest = ["train.steps=4", "cudnn=default,deterministic", "probe=none", "trials=5"]
-    assert tried[0] == ["-m", *rest]
+    beside = f"study={study.folder}-try-cudnn-deterministic"
+    assert tried[0] == ["-m", "cudnn=default,deterministic", "probe=none", "trials=5", beside]
     assert "cudnn=default,deterministic_benchmark" in tried[1]
 
 
@@ -136,7 +144,9 @@ def test_without_a_probe_the_command_that_looks_deeper_is_given(
     assert code == 0
     assert "  losses      differ first at step 3\n  weights     equal after step 2, differ after step 4\n" in said
     (command,) = [line.strip() for line in said.splitlines() if line.startswith("         python")]
-    assert words(command) == ["probe=ops", "probe.steps=3", "probe.repeat=true", "train.steps=3", "trials=3"]
+    beside = f"study={study.folder}-{make_cell('benchmark').id[:6]}-why"
+    assert words(command) == ["probe=ops", "probe.steps=3", "probe.repeat=true", "train.steps=3", "trials=3", beside]
+    assert short_lines(summarise(study), "a b") == ["why, and what to try: python -m runner.why 'a b'"]
     assert "\ndeterministic (T,F): bitwise, 5 of 5\n" in said
 
 
@@ -145,6 +155,108 @@ def test_a_study_that_repeats_says_so(
 ) -> None:
     study = traced_study(tmp_path, traced_cell(), Plant())
     assert told(monkeypatch, capsys, str(study.folder)) == (0, "default (F,F): bitwise, 3 of 3\n", "")
+    assert short_lines(summarise(study), "s") == []
+
+
+def test_how_trials_ended_stands_above_and_the_list_follows_its_announcement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cell = traced_cell()
+    study = make_study(tmp_path / "study", [(cell, replace(DIFFERS, outcomes={0: "diverged"}))], rounds=4)
+    for record in study.records():
+        machine = training(Machine(record.number, **UNSTEADY, repeat=True))
+        machine.do("aten.log", Memory(bits("x")), not_finite="nan")
+        machine.trace(cell=cell.id).write(trace_file(study.trial_folder(cell.id, record.number)))
+    trace_file(study.trial_folder(cell.id, 2)).unlink()
+    _, said, _ = told(monkeypatch, capsys, str(study.folder))
+    names = [line[:13].strip() for line in said.splitlines()[1:]]
+    assert names[0] == "trials" and "  trials      1 diverged, 3 finished: " in said
+    place = names.index("operations")
+    assert names[place - 2 : place] == ["left out", "not finite"] and names[place + 1].startswith("1.")
+
+
+def test_a_cell_whose_trials_all_failed_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant = Plant(outcomes=dict.fromkeys(range(3), "failed"))
+    study = make_study(tmp_path / "study", [(traced_cell(), plant)], rounds=3)
+    reason = study.records()[0].reason
+    _, said, _ = told(monkeypatch, capsys, str(study.folder))
+    assert f"  trials      3 failed, 0 finished: {reason or 'no reason given'}"[:60] in said
+
+
+def test_an_evaluation_that_differs_alone_is_not_looked_for_in_the_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = make_study(tmp_path / "study", [(make_cell(), Plant(evaluation=True))], rounds=3)
+    _, said, _ = told(monkeypatch, capsys, str(study.folder))
+    assert "  evaluation  differs with equal weights; probes trace training alone" in said and "look deeper" not in said
+
+
+def test_what_the_study_has_tried_is_not_to_be_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fixed, varied = ({"base": 0, "vary": list[str](vary)} for vary in ((), ("init", "order", "augment", "dropout")))
+    plants = [(make_cell(seeds=fixed), Plant()), (make_cell(seeds=varied), Plant(data_step=1, loss_step=1))]
+    study = make_study(tmp_path / "study", plants, rounds=3)
+    _, said, _ = told(monkeypatch, capsys, str(study.folder))
+    assert "is in this study: default (F,F)" in said and ": bitwise, 3 of 3\n" in said
+    assert "seeds=all,fixed" not in said
+
+
+def test_trainings_that_differ_within_a_process_are_a_rung(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = summarise(make_study(tmp_path / "study", [(make_cell(), DIFFERS)], rounds=3))
+    (cell,) = summary["cells"]
+    cell["reproducibility"] |= {"within_process": "differs", "within_differing": 2}
+    assert "  in process  weights differ within a process in 2 of 3" in chain(summary, ["python", "-m", "runner"])
+
+
+def test_initial_weights_that_differ_are_told_with_what_reads_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = summarise(traced_study(tmp_path, traced_cell(), **UNSTEADY))
+    (cell,) = summary["cells"]
+    cell["reproducibility"]["same_start"] = False
+    cell["traces"]["start_readers"] = ["aten.convolution of conv (forward, step 1)"]
+    said = chain(summary, ["python", "-m", "runner"])
+    assert "  start       initial weights differ, first read by aten.convolution of conv (forward, step 1)" in said
+
+
+def test_what_no_setting_changes_is_to_be_looked_at(tmp_path: Path) -> None:
+    study = make_study(tmp_path / "study", [(cell := traced_cell(), DIFFERS)], rounds=3)
+    for number in range(3):
+        machine = training(Machine(number))
+        machine.do("aten.mul.Tensor", Memory(bits("x")), scalars=f"other={number}")
+        machine.trace(cell=cell.id).write(trace_file(study.trial_folder(cell.id, number)))
+    summary = summarise(study)
+    (line,) = [line for line in chain(summary, ["python", "-m", "runner"]) if "a Python number" in line]
+    assert line.startswith("       look at: a Python number that this line computes or is given: from os.urandom,")
+    assert "; look at: a Python number" in why_lines(summary)[0]
+
+
+def test_a_training_shorter_than_the_probe_was_asked_for_is_told(tmp_path: Path) -> None:
+    enough = summarise(traced_study(tmp_path / "a", traced_cell(), **UNSTEADY))["cells"][0]["traces"]
+    fewer = summarise(traced_study(tmp_path / "b", traced_cell(probe=PROBE | {"steps": 5}), **UNSTEADY))
+    assert enough["notes"] == []
+    assert fewer["cells"][0]["traces"]["notes"] == ["the training ends after step 2: probe.steps=5 saw no more"]
+
+
+def test_what_a_change_did_is_said_on_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = make_study(tmp_path / "a study", [(make_cell(threads=4), DIFFERS), (make_cell(threads=1), Plant())])
+    show(summarise(study), study.folder)
+    said = capsys.readouterr().out
+    assert "- what the change did: from default (F,F), threads=4 to default (F,F), threads=1: weights differ, 5" in said
+    assert f"- why, and what to try: python -m runner.why '{study.folder}'\n" in said
+
+
+def test_seeds_that_vary_by_design_need_no_why(tmp_path: Path) -> None:
+    study = make_study(tmp_path / "study", [(make_cell(seeds={"base": 0, "vary": ["init"]}), DIFFERS)], rounds=3)
+    (cell,) = (summary := summarise(study))["cells"]
+    assert cell["reproducibility"]["verdict"] == "differs"
+    cell["reproducibility"]["seeds_varied"] = ["init"]
+    assert short_lines(summary, "s") == []
 
 
 def test_data_that_differ_are_told_as_data_with_what_to_try(
@@ -154,7 +266,7 @@ def test_data_that_differ_are_told_as_data_with_what_to_try(
     study = traced_study(tmp_path, cell, Plant(data_step=2, loss_step=2, weights_step=2), noise=["mm in head at 2"])
     _, said, _ = told(monkeypatch, capsys, str(study.folder))
     assert "  data        differ first at step 2\n" in said
-    assert "  operations  13 compared in 3 trials, none to be named\n" in said
+    assert "  operations  13 compared in 3 trials, none differs on equal inputs\n" in said
     assert "dataset.workers=2,0" in said and "look deeper" not in said
     write_report(study)
     assert "default (F,F): try: dataset.workers=0 (load in" in study.report_markdown.read_text()
@@ -165,7 +277,7 @@ def test_a_difference_beyond_the_trace_is_looked_for_further_on(
 ) -> None:
     study = traced_study(tmp_path, traced_cell(), Plant(loss_step=10, weights_step=9))
     _, said, _ = told(monkeypatch, capsys, str(study.folder))
-    assert "none to be named\n  look deeper, into the first 10 steps:\n" in said
+    assert "none differs on equal inputs\n  look deeper, into the first 10 steps:\n" in said
     assert "probe.steps=10" in said
 
 
@@ -174,7 +286,7 @@ def test_nothing_found_within_the_steps_traced_is_not_looked_for_again(
 ) -> None:
     study = traced_study(tmp_path, traced_cell())
     _, said, _ = told(monkeypatch, capsys, str(study.folder))
-    assert "none to be named" in said and "look deeper" not in said
+    assert "none differs on equal inputs" in said and "look deeper" not in said
 
 
 def test_modules_lead_to_operations_unless_the_model_is_compiled(
@@ -185,7 +297,7 @@ def test_modules_lead_to_operations_unless_the_model_is_compiled(
         cell = traced_cell(probe=probe, train={"compile": compiled})
         study = traced_study(tmp_path / name, cell, level="modules", noise=["mm in head"])
         _, said, _ = told(monkeypatch, capsys, str(study.folder))
-        assert "  modules     26 compared in 3 trials, 1 to be named:" in said
+        assert "  modules     26 compared in 3 trials, 1 differs on equal inputs:" in said
         assert ("probe=ops probe.steps=1" in said) is deeper
 
 
@@ -194,14 +306,44 @@ def test_a_damaged_trace_is_named_and_the_others_are_compared(
 ) -> None:
     cell = traced_cell()
     study = traced_study(tmp_path, cell, **UNSTEADY)
-    path = ops_file(study.trial_folder(cell.id, 1))
+    path = trace_file(study.trial_folder(cell.id, 1))
     path.write_bytes(path.read_bytes()[:-40])
     code, said, _ = told(monkeypatch, capsys, str(study.folder))
     assert code == 0
-    assert f"  left out    a trial's trace is left out: {path}: " in said
-    assert "26 compared in 2 trials, 1 to be named" in said
+    assert f"  left out    {path}: " in said
+    assert "26 compared in 2 trials, 1 differs" in said
     write_report(study)
-    assert "a trial's trace is left out" in study.report_markdown.read_text()
+    assert "default (F,F): left out: " in study.report_markdown.read_text()
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"number": 0}, "is of trial 0 of cell {cell}; it was moved here"),
+        ({"number": True}, ""),
+        ({"cell": "another"}, "is of trial 1 of cell another"),
+        ({"level": "modules"}, "holds modules of 2 steps, due are ops of at most 2"),
+        ({"level": "kernels"}, ""),
+        ({"steps": 99}, "holds ops of 99 steps, due are ops of at most 2"),
+        (None, "is missing; remove the trial's folder"),
+    ],
+)
+def test_a_trace_that_is_not_of_its_folder_is_named_and_left_out(
+    fields: dict[str, Any] | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    cell = traced_cell()
+    study = traced_study(tmp_path, cell, **UNSTEADY)
+    path = trace_file(study.trial_folder(cell.id, 1))
+    path.unlink()
+    if fields is not None:
+        machine = training(Machine(1, repeat=True, **UNSTEADY))
+        machine.trace(**{"cell": cell.id, "number": 1} | fields).write(path)
+    code, printed, _ = told(monkeypatch, capsys, str(study.folder))
+    assert code == 0 and "26 compared in 2 trials, 1 differs" in printed
+    (line,) = [line for line in printed.splitlines() if "left out" in line]
+    assert line.startswith(f"  left out    {path}: {said.format(cell=cell.id)}")
+    monkeypatch.setattr(sys, "argv", ["runner.report", str(study.folder)])
+    assert report_main() == 1 and str(path) in capsys.readouterr().err
 
 
 def test_the_maker_of_a_nan_is_named_for_trials_that_diverged(
@@ -212,7 +354,7 @@ def test_the_maker_of_a_nan_is_named_for_trials_that_diverged(
     for record in study.records():
         machine = training(Machine(record.number))
         machine.do("aten.log", machine.do("aten.exp"), module="head.log", not_finite="nan")
-        machine.trace(cell=cell.id).write(ops_file(study.trial_folder(cell.id, record.number)))
+        machine.trace(cell=cell.id).write(trace_file(study.trial_folder(cell.id, record.number)))
     _, said, _ = told(monkeypatch, capsys, str(study.folder))
     assert "  not finite  aten.log of head.log (optimizer, step 2, net.py:7) makes the first NaN of trial 0" in said
 
@@ -235,7 +377,7 @@ def test_kernels_that_trials_chose_are_told_with_what_changes_from_mode_to_mode(
     (change,) = summary["kernel_changes"]
     assert change["words"][0].startswith("usual becomes tuned_A (trials 0-1) or tuned_B (trial 2), for aten::cudnn")
     section = study.report_markdown.read_text().partition("## Kernels\n\n")[2].partition("\n\n")[0]
-    assert "default (F,F) to deterministic" in section and "trace is left out" in section
+    assert "default (F,F) to deterministic" in section and "left out: " in section and "kernels.json" in section
     _, said, _ = told(monkeypatch, capsys, str(study.folder))
     assert f"  kernels     {chose}\n" in said
 
@@ -255,7 +397,9 @@ def test_a_repro_is_asked_for_by_operation(
     study, asked = traced_study(tmp_path, traced_cell(), **UNSTEADY), []
     monkeypatch.setattr(repro, "write_repro", lambda *given: asked.append(given))
     code, said, _ = told(monkeypatch, capsys, str(study.folder), "--repro", "f.py", "--operation", "10")
-    assert (code, said, asked) == (0, "wrote f.py\n", [(study, Path("f.py"), 10)])
+    assert (code, said, asked) == (0, "wrote f.py\n", [(study, Path("f.py"), 10, None)])
+    told(monkeypatch, capsys, str(study.folder), "--repro", "f.py", "--cell", "default")
+    assert asked[1:] == [(study, Path("f.py"), None, "default")]
 
 
 def test_an_operation_without_a_file_is_refused(
@@ -263,4 +407,4 @@ def test_an_operation_without_a_file_is_refused(
 ) -> None:
     with pytest.raises(SystemExit):
         told(monkeypatch, capsys, "study", "--operation", "10")
-    assert "--operation is for --repro FILE" in capsys.readouterr().err
+    assert "--operation and --cell are for --repro FILE" in capsys.readouterr().err

@@ -2,17 +2,12 @@
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
-from runner.captured import Captured, captures_of
-from runner.cell import Cell
-from runner.errors import StudyError
+from runner.captured import Captured
 from runner.jsonfile import canonical
-from runner.record import Record
-from runner.study import Study
 from runner.trace import Trace
 
 
@@ -26,18 +21,7 @@ class CellCaptures:
     captures: Sequence[Captured]
 
 
-def cell_captures(study: Study, label: str, cell: Cell, records: Sequence[Record]) -> CellCaptures | None:
-    """The captures of a cell with the first trace of its records; None where either is missing."""
-    captures = captures_of(study, cell.id)
-    for record in records if captures else ():
-        with suppress(StudyError):  # a damaged trace is named where traces are compared
-            trace = study.trace(record)
-            if trace:
-                return CellCaptures(label, cell.config, trace, captures)
-    return None
-
-
-def family(config: dict[str, Any]) -> str:
+def question(config: dict[str, Any]) -> str:
     """What two cells must share for their operations to be compared: model, data and which steps are traced."""
     return canonical([config.get(name) for name in ("model", "dataset", "probe", "phase")])
 
@@ -62,17 +46,16 @@ def _keys(trace: Trace, names: Collection[str]) -> Iterator[tuple[int, Hashable]
 
 
 def accuracies(cells: Sequence[CellCaptures]) -> list[dict[str, Any]]:
-    """For each family of cells with captures: the error against float64 over the operations that all of them kept.
+    """For each group of cells with one question: the error against float64 over the operations that all of them kept.
 
     {"operations": their number, "errors": {label: [one a capture]}, "closest": label or None, "sentence"}; an error is
     the root mean square of the operations' relative ones. None is the closest where the difference is no larger than
     the spread of the captures of one cell.
     """
-    families: dict[str, list[CellCaptures]] = {}
+    groups: dict[str, list[CellCaptures]] = {}
     for cell in cells:
-        if cell.captures:
-            families.setdefault(family(cell.config), []).append(cell)
-    found = [_accuracy(group) for group in families.values()]
+        groups.setdefault(question(cell.config), []).append(cell)
+    found = [_accuracy(group) for group in groups.values()]
     return [one for one in found if one is not None]
 
 

@@ -5,24 +5,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from runner.analysis.command import has
+from runner.analysis.divergence import Divergence
 from runner.analysis.finding import Finding
-from runner.analysis.remedies import TABLE, Flat
+from runner.analysis.remedies import TABLE
+from runner.analysis.remedy import Flat
 from runner.cell import flatten
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What to change: overrides of the command line, none where no setting does it; in words; and how that is known."""
+    """What to change: an override of the command line, None where no setting does it; in words; how that is known."""
 
-    change: list[str]
+    change: str | None
     words: str
     source: str
 
 
 NOTHING_KNOWN = Advice(
-    [], "nothing known removes it; make a file for a bug report with --repro", "no entry in our table"
+    None,
+    "the operation itself: nothing known removes it; make a file for a bug report with --repro",
+    "no entry in our table",
 )
-GO_DEEPER = Advice([], "probe=ops names the operation within it", "a trace of modules shows no operations")
+GO_DEEPER = Advice(None, "the operation within it, which probe=ops names", "a trace of modules shows no operations")
 
 
 def advice(found: Finding, config: dict[str, Any]) -> list[Advice]:
@@ -32,9 +36,10 @@ def advice(found: Finding, config: dict[str, Any]) -> list[Advice]:
     return _fitting(found.rung, found.name, found.repeats, config) or [NOTHING_KNOWN]
 
 
-def above(rung: str, config: dict[str, Any]) -> list[Advice]:
-    """The same for a difference above operations: "start" or "data"."""
-    return _fitting(rung, "", None, config)
+def advice_above(divergence: Divergence, config: dict[str, Any]) -> list[Advice]:
+    """The same for a difference of start or data; nothing where these are equal. It needs no probe."""
+    rung = "start" if not divergence.same_start else "data" if divergence.first_data_step else None
+    return _fitting(rung, "", None, config) if rung else []
 
 
 def _fitting(rung: str, name: str, repeats: str | None, config: dict[str, Any]) -> list[Advice]:
@@ -45,12 +50,14 @@ def _fitting(rung: str, name: str, repeats: str | None, config: dict[str, Any]) 
     chosen: dict[str, Advice] = {}
     for row in rows:
         if _is_open(config, flat, row.change):
-            chosen.setdefault(" ".join(row.change) or row.words, Advice(row.change, row.words, row.source))
+            chosen.setdefault(row.change or row.words, Advice(row.change, row.words, row.source))
     return list(chosen.values())
 
 
-def _is_open(config: dict[str, Any], flat: Flat, change: list[str]) -> bool:
-    """Whether the cell has such a setting, with another value."""
-    keys = [one.partition("=")[0] for one in change]
-    there = all("." not in key or key in flat or key.startswith("determinism.") for key in keys)
-    return there and not any(has(config, one) for one in change)
+def _is_open(config: dict[str, Any], flat: Flat, change: str | None) -> bool:
+    """Whether the cell has such a setting, with another value; so it is where nothing is to be set."""
+    if change is None:
+        return True
+    key = change.partition("=")[0]
+    there = "." not in key or key in flat or key.startswith("determinism.")
+    return there and not has(config, change)

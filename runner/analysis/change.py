@@ -1,7 +1,8 @@
 """What a change did: whether the later of two cells repeats where the earlier did not, and what that costs a step.
 
-Two cells are a change if they differ in `determinism` alone; in a study of two cells, if they differ in anything but
-the seeds. This is how an advice is proved: both arms in one study, each round on the same device.
+Two cells are a change if they differ in `determinism` alone; in a study of two cells, if they differ in the settings of
+one training of the same model on the same data. This is how an advice is proved: both arms in one study, each round on
+the same device.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,9 +15,12 @@ from runner.analysis.evidence import Evidence
 from runner.analysis.ratio import Ratio, compare, decide
 from runner.analysis.sample import Sample
 from runner.analysis.words import across_words, percent
-from runner.cell import flatten
+from runner.cell import Cell, flatten
 from runner.jsonfile import canonical
 
+FILLED = "strict mode also fills new memory: that hides a read of what nobody wrote, and does not repair it"
+SETTINGS = ("determinism", "cudnn", "precision", "threads", "isolation", "train")
+IDENTITY = {f"{group}.{key}" for group in ("model", "dataset") for key in ("name", "_target_")}
 # What a change of settings changes in the environment itself: trials that differ in no more can still be paired.
 MOVED = ("threads", "conv_precision", "rnn_precision", "matmul_precision", "workspace", "code")
 
@@ -26,18 +30,16 @@ def changes(samples: Sequence[Sample], evidence: Evidence) -> list[dict[str, Any
 
     The first of several cells that differ in `determinism` alone is the one before all others.
     """
-    return [
-        _change(before, after, comparisons, evidence)
-        for before, afters in _changed(samples, evidence)
-        for comparisons in [len({after.cell.id for after in afters})]
-        for after in afters
-    ]
+    found = []
+    for before, afters in _changed(samples, evidence):
+        comparisons = len({after.cell.id for after in afters})
+        found += [_change(before, after, comparisons, evidence) for after in afters]
+    return found
 
 
 def _changed(samples: Sequence[Sample], evidence: Evidence) -> Iterator[tuple[Sample, list[Sample]]]:
     """Every sample that is the one before, with those after it in the same environment."""
-    seeds = [cell.config.get("seeds") for cell in evidence.cells]
-    if len(seeds) == 2 and seeds[0] == seeds[1]:
+    if len(evidence.cells) == 2 and _is_change(*evidence.cells):
         groups = [list(samples)]
     else:
         by_rest: dict[str, list[Sample]] = {}
@@ -49,6 +51,15 @@ def _changed(samples: Sequence[Sample], evidence: Evidence) -> Iterator[tuple[Sa
             afters = [one for one in group if one.cell.id != before.cell.id and _here(one) == _here(before)]
             if before.cell.id == group[0].cell.id and afters:
                 yield before, afters
+
+
+def _is_change(one: Cell, other: Cell) -> bool:
+    """Whether two cells do the same in another way: one option of the same model or data set may differ too."""
+    here, there = flatten(one.config), flatten(other.config)
+    keys = {key for key in here | there if (key in here, here.get(key)) != (key in there, there.get(key))}
+    options = {key for key in keys if key.startswith(("model.", "dataset."))}
+    same_training = all(key.startswith(SETTINGS) for key in keys - options)
+    return same_training and len(options) <= 1 and not options & IDENTITY
 
 
 def _here(sample: Sample) -> str | None:
@@ -82,6 +93,12 @@ def _settings_changed(before: Sample, after: Sample) -> dict[str, str]:
     return {key: canonical(value).strip('"') for key, value in new.items() if key not in old or old[key] != value}
 
 
+def _fills(sample: Sample) -> bool:
+    """Whether new memory is filled with NaN: strict mode does it, if asked."""
+    determinism = sample.cell.config.get("determinism", {})
+    return bool(determinism.get("algorithms") and determinism.get("fill_memory"))
+
+
 def _verdict(sample: Sample) -> dict[str, Any]:
     return asdict(divergence(sample.finished, [], sample.cell.phase))
 
@@ -89,8 +106,10 @@ def _verdict(sample: Sample) -> dict[str, Any]:
 def _words(before: Sample, after: Sample, verdicts: list[str], ratio: Ratio, evidence: Evidence) -> str:
     was, became = verdicts
     bits = f"{was} before and after" if was == became else f"{was} before; {became} after"
+    if became.startswith("bitwise") and was != became and _fills(after) and not _fills(before):
+        bits += f" ({FILLED})"
     cost = _cost(ratio, evidence.question.plan.margin, after.cell.phase)
-    return f"{after.label} beside {before.label}: {bits}; {cost}"
+    return f"from {before.label} to {after.label}: {bits}; {cost}"
 
 
 def _cost(ratio: Ratio, margin: float, phase: str) -> str:

@@ -6,11 +6,12 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
+from runner.analysis.candidate import LEAST_TRIALS
 from runner.cell import flatten
 from runner.mode import MODES
 
-LEAST_TRIALS = 5
 PROBED_TRIALS = 3
+TRIED_STEPS = 50  # a steady step time needs more than a few, and weights that are equal after two say little
 # The groups of conf/ whose choices a cell shows by its values alone.
 SHIPPED: dict[str, dict[str, dict[str, Any]]] = {
     "cudnn": {name: dict(zip(("deterministic", "benchmark"), pair, strict=True)) for pair, name in MODES.items()},
@@ -38,21 +39,43 @@ def has(config: dict[str, Any], change: str) -> bool:
     return key in flat and _text(flat[key]) == value
 
 
-def trying(command: Sequence[str], config: dict[str, Any], change: Sequence[str]) -> str:
-    """The command of a study of one cell as it is and with the changes: whether they help, and what they cost.
+def done_in(other: dict[str, Any], config: dict[str, Any], change: str) -> bool:
+    """Whether another cell's settings are these with the change made, and nothing else."""
+    group = change.partition("=")[0].partition(".")[0]
+    rest = [{key: value for key, value in one.items() if key != group} for one in (other, config)]
+    return other != config and has(other, change) and rest[0] == rest[1]
 
-    `command` is the study's own, which may have swept over much more than this cell.
+
+def trying(command: Sequence[str], config: dict[str, Any], change: str, folder: str = "") -> str:
+    """The command of a study of one cell as it is and with a change: whether that helps, and what it costs.
+
+    `command` is the study's own, which may have swept over much more than this cell, and trained for a probe's few
+    steps. `folder` is the study's; the new one's is named beside it.
     """
     trials = max(LEAST_TRIALS, _trials(command))
-    words = _without(_of_cell(command, config), change)
-    return shlex.join([*words, *(_arms(config, one) for one in change), "probe=none", f"trials={trials}"])
+    few = (flatten(config).get("train.steps") or TRIED_STEPS) < TRIED_STEPS
+    words = _without(_of_cell(command, config), [change, *(["train.steps"] if few else [])])
+    longer = [f"train.steps={TRIED_STEPS}"] if few and not change.startswith("train.steps=") else []
+    longer += [_arms(config, change), "probe=none", f"trials={trials}"]
+    return shlex.join([*words, *longer, *_beside(folder, _slug(change))])
 
 
-def deeper(command: Sequence[str], config: dict[str, Any], steps: int, level: str = "ops") -> str:
-    """The command of a short study of one cell that traces its first steps."""
+def deeper(command: Sequence[str], config: dict[str, Any], steps: int, level: str = "ops", folder: str = "") -> str:
+    """The command of a short study of one cell that traces its first steps; `folder` as for `trying`."""
     words = _without(_of_cell(command, config), ["train.steps", "train.epochs", "repeat_in_process"])
     probe = [f"probe={level}", f"probe.steps={steps}", *(["probe.repeat=true"] if level == "ops" else [])]
-    return shlex.join([*words, *probe, f"train.steps={steps}", f"trials={PROBED_TRIALS}"])
+    short = [f"train.steps={steps}", f"trials={PROBED_TRIALS}"]
+    return shlex.join([*words, *probe, *short, *_beside(folder, "why")])
+
+
+def _slug(change: str) -> str:
+    """A change as a part of a folder's name: each has a study of its own."""
+    return f"try-{re.sub(r'[^A-Za-z0-9]+', '-', change).strip('-')}"
+
+
+def _beside(folder: str, name: str) -> list[str]:
+    """Where a further study is to lie, beside the one at hand; nothing where that is not known."""
+    return [f"study={_text(f'{folder}-{name}')}"] if folder else []
 
 
 def _of_cell(command: Sequence[str], config: dict[str, Any]) -> list[str]:

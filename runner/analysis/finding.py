@@ -57,7 +57,7 @@ def finding(rung: Rung, operation: Operation, trials: Iterable[int], distinct: i
 
 def shape_words(shape: tuple[int, ...], dtype: str) -> str:
     """A tensor's form: "64x3x7x7 float32", "scalar int64"."""
-    return f"{'x'.join(map(str, shape)) or 'scalar'} {dtype.removeprefix('torch.')}"
+    return f"{'x'.join(map(str, shape)) or 'scalar'} {dtype}"
 
 
 def where(found: Operation | Finding) -> str:
@@ -113,13 +113,4 @@ def _worded(one: Finding) -> str:
         return f"{where(one)}: {one.words}{again}"
     results = f"{one.distinct} different results of {len(one.trials)}" if one.distinct > 1 else "trials agree"
     parts = [f"equal inputs, {results}" if one.distinct > 1 else results, *([one.repeats] if one.repeats else [])]
-    return f"{where(one)}: {', '.join([*parts, *_size(one)])}{again}"
-
-
-def _size(one: Finding) -> list[str]:
-    """How far results lie apart, where they were repeated."""
-    if not one.max_ulp and not one.max_relative:
-        return []
-    sizes = [f"{one.max_ulp} ulp"] if one.max_ulp else []
-    sizes += [f"{one.max_relative:.1e} relative"] if one.max_relative else []
-    return [f"by up to {', '.join(sizes)}"]
+    return f"{where(one)}: {', '.join(parts)}{again}"

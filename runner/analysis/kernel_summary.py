@@ -5,9 +5,10 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
-from runner.analysis.kernels import choice_words, cudnn_words, kernel_changes, kernels_of, lines
+from runner.analysis.kernel_choice import choice_words, lines
+from runner.analysis.kernels import cudnn_words, kernel_changes, kernels_of
+from runner.analysis.readable import readable
 from runner.analysis.sample import Sample
-from runner.errors import StudyError
 from runner.kernel_use import KernelUse
 from runner.study import Study
 
@@ -23,14 +24,7 @@ class CellKernels:
     @classmethod
     def of(cls, study: Study, sample: Sample) -> "CellKernels":
         """Read a cell's kernels: none without probe=kernels."""
-        uses, damaged = [], []
-        for record in sample.finished:
-            try:
-                use = study.kernels(record)
-            except StudyError as error:
-                damaged.append(str(error))
-            else:
-                uses += [use] if use else []
+        uses, damaged = readable(sample.finished, study.kernels)
         return cls(sample, uses, damaged)
 
     def summary(self) -> dict[str, Any] | None:
@@ -44,18 +38,20 @@ class CellKernels:
 
 def changes_between(cells: Sequence[CellKernels]) -> list[dict[str, Any]]:
     """For each pair of cells that differ in the mode alone, and ran in one environment, what runs other kernels."""
-    return [
-        {
-            "before": before.sample.cell.id,
-            "after": after.sample.cell.id,
-            "labels": [before.sample.label, after.sample.label],
-            "choices": [asdict(one) | {"words": choice_words(one)} for one in choices],
-            "words": lines(choices),
-        }
-        for before, after in combinations([one for one in cells if one.uses], 2)
-        if _place(before) == _place(after)
-        for choices in [kernel_changes(before.uses, after.uses)]
-    ]
+    found = []
+    for before, after in combinations([one for one in cells if one.uses], 2):
+        if _place(before) == _place(after):
+            choices = kernel_changes(before.uses, after.uses)
+            found.append(
+                {
+                    "before": before.sample.cell.id,
+                    "after": after.sample.cell.id,
+                    "labels": [before.sample.label, after.sample.label],
+                    "choices": [asdict(one) | {"words": choice_words(one)} for one in choices],
+                    "words": lines(choices),
+                }
+            )
+    return found
 
 
 def _place(one: CellKernels) -> tuple[str, str | None]:

@@ -4,42 +4,15 @@ Operations are paired by what they are: name, module, part, shapes, and the how-
 their place in the list, which a single operation more would shift.
 """
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from runner.analysis.kernel_choice import Choice, Ran, operation_words, trials_words
 from runner.kernel_use import KernelUse
 
-MOST_LINES = 5
-_LONGEST = 140
 _Key = tuple[str, str, str, tuple[str, ...], int]
 _Kernels = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Run:
-    """The trials that ran the same kernels for an operation, and these kernels."""
-
-    trials: list[int]
-    kernels: list[str]
-
-
-@dataclass(frozen=True)
-class Choice:
-    """An operation for which not all ran the same kernels: the trials of a cell, or two cells.
-
-    `before` are the choices of the trials, the most frequent first, of the first cell where there are two; `after`
-    those of the second cell. `further` are the modules in which the same was chosen in the same way.
-    """
-
-    name: str
-    module: str
-    part: str
-    shapes: list[str]
-    before: list[Run]
-    after: list[Run]
-    further: list[str]
 
 
 @dataclass(frozen=True)
@@ -92,7 +65,7 @@ def kernel_changes(before: Sequence[KernelUse], after: Sequence[KernelUse]) -> l
     shared = [key for key in first if key in second]
     found = []
     for key in shared:
-        if not {tuple(run.kernels) for run in first[key]} & {tuple(run.kernels) for run in second[key]}:
+        if not {tuple(ran.kernels) for ran in first[key]} & {tuple(ran.kernels) for ran in second[key]}:
             found.append(_choice(key, first[key], second[key]))
     return _merged(found)
 
@@ -118,7 +91,7 @@ def _by_key(use: KernelUse) -> dict[_Key, _Kernels]:
     return found
 
 
-def _chosen(by_trial: dict[int, dict[_Key, _Kernels]]) -> dict[_Key, list[Run]]:
+def _chosen(by_trial: dict[int, dict[_Key, _Kernels]]) -> dict[_Key, list[Ran]]:
     """What the trials ran for each operation, the most frequent first; of those that did the operation."""
     trials: dict[_Key, dict[_Kernels, list[int]]] = defaultdict(lambda: defaultdict(list))
     for number, calls in sorted(by_trial.items()):
@@ -126,17 +99,17 @@ def _chosen(by_trial: dict[int, dict[_Key, _Kernels]]) -> dict[_Key, list[Run]]:
             trials[key][kernels].append(number)
     return {
         key: sorted(
-            (Run(numbers, list(kernels)) for kernels, numbers in chosen.items()), key=lambda run: -len(run.trials)
+            (Ran(numbers, list(kernels)) for kernels, numbers in chosen.items()), key=lambda ran: -len(ran.trials)
         )
         for key, chosen in trials.items()
     }
 
 
 def _choices(by_trial: dict[int, dict[_Key, _Kernels]]) -> list[Choice]:
-    return [_choice(key, runs) for key, runs in _chosen(by_trial).items() if len(runs) > 1]
+    return [_choice(key, chosen) for key, chosen in _chosen(by_trial).items() if len(chosen) > 1]
 
 
-def _choice(key: _Key, before: list[Run], after: Sequence[Run] = ()) -> Choice:
+def _choice(key: _Key, before: list[Ran], after: Sequence[Ran] = ()) -> Choice:
     name, module, part, shapes, _ = key
     return Choice(name, module, part, list(shapes), before, list(after), [])
 
@@ -162,49 +135,15 @@ def _unlike(by_trial: dict[int, dict[_Key, _Kernels]]) -> Iterator[str]:
         if keys == usual:
             continue
         calls = by_trial[numbers[0]]
-        more = [_place(key) for key in calls if key not in usual]
-        fewer = [_place(key) for key in by_trial[kinds[usual][0]] if key not in keys]
+        more = [operation_words(*key[:4]) for key in calls if key not in usual]
+        fewer = [operation_words(*key[:4]) for key in by_trial[kinds[usual][0]] if key not in keys]
         said = [f"{what} {_some(places)}" for what, places in (("does", more), ("lacks", fewer)) if places]
-        yield f"{_trials(numbers)} {' and '.join(said)}, unlike {_trials(kinds[usual])}"
+        yield f"{trials_words(numbers)} {' and '.join(said)}, unlike {trials_words(kinds[usual])}"
 
 
 def _some(places: Sequence[str]) -> str:
     further = len(places) - 1
     return f"{places[0]} and {further} further operation{'s' if further > 1 else ''}" if further else places[0]
-
-
-def _place(key: _Key) -> str:
-    return _operation(key[0], key[1], key[2], key[3])
-
-
-def _operation(name: str, module: str, part: str, shapes: Sequence[str]) -> str:
-    """An operation in words: "aten::convolution_backward of layer4.1.conv2 (backward; 64x512x7x7, 512x512x3x3)"."""
-    of = f" of {module}" if module else ""
-    return f"{name}{of} ({'; '.join(filter(None, (part, ', '.join(dict.fromkeys(shapes)))))})"
-
-
-def choice_words(choice: Choice) -> str:
-    """One line: which trials ran which kernels, or what one cell ran in place of the other's, and for what."""
-    apart = _apart([*choice.before, *choice.after])
-    before = [(run, apart[place]) for place, run in enumerate(choice.before)]
-    after = [(run, apart[len(before) + place]) for place, run in enumerate(choice.after)]
-    if after:
-        said = f"{_either(before)} becomes {_either(after)}"
-    else:
-        (usual, kernels), *others = before
-        ran = "; ".join(f"{_trials(run.trials)} ran {other}" for run, other in others)
-        said = f"{ran} where {_trials(usual.trials)} ran {kernels}"
-    where = _operation(choice.name, choice.module, choice.part, choice.shapes)
-    count = len(choice.further)
-    more = f", the same in {count} further {'module' if count == 1 else 'modules'}" if count else ""
-    return f"{said}, for {where}{more}"
-
-
-def lines(choices: Sequence[Choice], most: int = MOST_LINES) -> list[str]:
-    """The choices in words, at most so many; the last line counts the rest."""
-    told = [choice_words(one) for one in choices[:most]]
-    rest = sum(1 + len(one.further) for one in choices[most:])
-    return [*told, f"and {rest} more operations"] if rest else told
 
 
 def cudnn_words(found: Kernels) -> str:
@@ -214,45 +153,3 @@ def cudnn_words(found: Kernels) -> str:
     if not found.cudnn_convolution:
         return f"no convolution ran through cuDNN (on {found.device}): its flags cannot act"
     return "convolutions ran through cuDNN"
-
-
-def _either(runs: Sequence[tuple[Run, str]]) -> str:
-    if len(runs) == 1:
-        return runs[0][1]
-    return " or ".join(f"{kernels} ({_trials(run.trials)})" for run, kernels in runs)
-
-
-def _trials(numbers: Sequence[int]) -> str:
-    """Numbers in words: "trial 3", "trials 0-2, 5"."""
-    spans: list[list[int]] = []
-    for number in sorted(numbers):
-        if spans and spans[-1][-1] == number - 1:
-            spans[-1].append(number)
-        else:
-            spans.append([number])
-    said = [f"{span[0]}-{span[-1]}" if len(span) > 1 else f"{span[0]}" for span in spans]
-    return f"{'trial' if len(numbers) == 1 else 'trials'} {', '.join(said)}"
-
-
-def _apart(runs: Sequence[Run]) -> list[str]:
-    """Each run's kernels in words: those that not all of them have, by short names if these tell them apart."""
-    counts = [Counter(run.kernels) for run in runs]
-    common = counts[0].copy()
-    for count in counts[1:]:
-        common &= count
-    own = [list((count - common).elements()) for count in counts]
-    for shorten in (_short, _cut, str):
-        told = [" + ".join(map(shorten, kernels)) or "nothing more" for kernels in own]
-        if len(set(told)) == len({tuple(run.kernels) for run in runs}):
-            break
-    return told
-
-
-def _short(kernel: str) -> str:
-    """A kernel's name without its return type, template arguments and parameters."""
-    name = kernel.removeprefix("void ").replace("(anonymous namespace)::", "")
-    return _cut(re.split(r"[<(]", name, maxsplit=1)[0].rstrip())
-
-
-def _cut(kernel: str) -> str:
-    return kernel if len(kernel) <= _LONGEST else f"{kernel[:_LONGEST]} ..."

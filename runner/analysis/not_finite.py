@@ -53,7 +53,7 @@ def _source(trace: Trace, operation: Operation) -> Operation | None:
 
 def _doubt(maker: Operation) -> str:
     """What was made before the trace was not looked at."""
-    outside = any(value.source is None and value.dtype.removeprefix("torch.") not in INTEGER for value in maker.inputs)
+    outside = any(value.source is None and value.dtype not in INTEGER for value in maker.inputs)
     return ", unless its input from outside the trace held one" if outside else " from finite inputs"
 
 

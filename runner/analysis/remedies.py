@@ -1,8 +1,8 @@
-"""What is known to remove a difference: a table from what was found to settings or code, each row with its source."""
+"""What is known to remove a difference: a table from what was found to settings or code, each with its source."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+
+from runner.analysis.remedy import Flat, Remedy
 
 NOTES = "PyTorch's notes on reproducibility, docs.pytorch.org/docs/stable/notes/randomness.html"
 STRICT = "docstring of torch.use_deterministic_algorithms, torch 2.11 to 2.14"
@@ -12,26 +12,6 @@ RECURRENT = "documentation of torch.nn.LSTM, warning on nondeterminism"
 MEASURED = "measured on an NVIDIA H200, torch 2.11, cuDNN 9.19"
 OURS = "this runner's own seeds and processes, docs/measuring.md"
 TRACES = "how traces are compared, docs/why.md"
-
-Flat = dict[str, Any]  # a cell's settings with dotted keys
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table: it holds for findings of `rung` whose operation's name matches, on `device` if given.
-
-    `names` match the whole name without "aten." and overload. Where repeating showed `not_if` the line does not hold;
-    `when` looks at the cell's settings.
-    """
-
-    names: str
-    words: str
-    source: str
-    change: list[str] = field(default_factory=list)
-    rung: str = "operation"
-    device: str | None = "cuda"
-    not_if: str | None = None
-    when: Callable[[Flat], bool] = lambda flat: True
 
 
 def _flags(deterministic: bool, benchmark: bool | None = None) -> Callable[[Flat], bool]:
@@ -44,215 +24,257 @@ def _flags(deterministic: bool, benchmark: bool | None = None) -> Callable[[Flat
     return holds
 
 
+def _seeds_are_fixed(flat: Flat) -> bool:
+    """Whether no seed varies by design, so that something else does."""
+    return not flat.get("seeds.vary")
+
+
 CONVOLUTION = r"(cudnn_|miopen_|_)?(conv|convolution).*"
-FULL = ["determinism=full"]
-ANY = ".*"
+FULL = "determinism=full"
 
 TABLE = [
     # Convolutions: what the two flags are for.
-    Row(
-        CONVOLUTION,
-        "let cuDNN choose among deterministic algorithms only",
-        NOTES,
-        ["cudnn=deterministic"],
+    Remedy(
+        names=CONVOLUTION,
         when=_flags(deterministic=False),
+        words="let cuDNN choose among deterministic algorithms only",
+        change="cudnn=deterministic",
+        source=NOTES,
     ),
-    Row(
-        CONVOLUTION,
-        "the same with tuning: often faster, but each process may choose another algorithm",
-        MEASURED,
-        ["cudnn=deterministic_benchmark"],
+    Remedy(
+        names=CONVOLUTION,
         not_if="differs between processes",
         when=_flags(deterministic=False),
+        words="the same with tuning: often faster, but each process may choose another algorithm",
+        change="cudnn=deterministic_benchmark",
+        source=MEASURED,
     ),
-    Row(
-        CONVOLUTION,
-        "benchmark off: tuning may choose another algorithm in another process",
-        NOTES,
-        ["cudnn=deterministic"],
+    Remedy(
+        names=CONVOLUTION,
         not_if="differs when repeated",
         when=_flags(deterministic=True, benchmark=True),
+        words="benchmark off: tuning may choose another algorithm in another process",
+        change="cudnn=deterministic",
+        source=NOTES,
     ),
-    Row(
-        CONVOLUTION,
-        "benchmark off: tuning may choose another algorithm in another process, and in bf16 that can be all",
-        MEASURED,
-        ["cudnn=default"],
+    Remedy(
+        names=CONVOLUTION,
         not_if="differs when repeated",
         when=_flags(deterministic=False, benchmark=True),
+        words="benchmark off: tuning may choose another algorithm in another process, and in bf16 that can be all",
+        change="cudnn=default",
+        source=MEASURED,
     ),
     # Up-sampling: out of the cuDNN flags' reach.
-    Row(
-        r"upsample_(bilinear2d|trilinear3d)_backward",
-        "in strict mode F.interpolate takes another path, whose backward adds in a fixed order (not with antialias)",
-        CODE,
-        FULL,
+    Remedy(
+        names=r"upsample_(bilinear2d|trilinear3d)_backward",
+        words=(
+            "in strict mode F.interpolate takes another path, whose backward adds in a fixed order (not with antialias)"
+        ),
+        change=FULL,
+        source=CODE,
     ),
-    Row(
-        r"upsample_bilinear2d_backward",
-        "learned up-sampling by transposed convolution, which the cuDNN flags reach",
-        MEASURED,
-        ["model.upsampling=transposed"],
+    Remedy(
+        names=r"upsample_bilinear2d_backward",
         when=lambda flat: flat.get("model.upsampling") == "bilinear",
+        words="learned up-sampling by transposed convolution, which the cuDNN flags reach",
+        change="model.upsampling=transposed",
+        source=MEASURED,
     ),
-    Row(
-        r"_?upsample_(linear1d|bicubic2d|.*_aa)_backward",
-        "no setting reaches it, strict mode refuses it: interpolate with mode=nearest, or bilinear without antialias",
-        STRICT,
+    Remedy(
+        names=r"_?upsample_(linear1d|bicubic2d|.*_aa)_backward",
+        words=(
+            "no setting reaches it, strict mode refuses it: interpolate with mode=nearest, or bilinear without "
+            "antialias"
+        ),
+        source=STRICT,
     ),
     # The loss over pixels.
-    Row(
-        r"nll_loss2d_forward",
-        "only the printed loss differs, its gradient does not; in strict mode this runner averages it in a fixed order",
-        MEASURED,
-        FULL,
+    Remedy(
+        names=r"nll_loss2d_forward",
+        words=(
+            "only the printed loss differs, its gradient does not; in strict mode this runner averages it in a fixed "
+            "order"
+        ),
+        change=FULL,
+        source=MEASURED,
     ),
     # Those for which strict mode has another implementation.
-    Row(
-        r"(_unsafe_)?(index_add|index_copy|index_put|scatter|scatter_add|scatter_reduce)_?|_index_put_impl_?"
-        r"|(gather|index_select|repeat_interleave|replication_pad\dd)_backward|_sparse_mm",
-        "it may add or write in any order; strict mode has a deterministic implementation",
-        STRICT,
-        FULL,
+    Remedy(
         device=None,
+        names=(
+            r"(_unsafe_)?(index_add|index_copy|index_put|scatter|scatter_add|scatter_reduce)_?|_index_put_impl_?"
+            r"|(gather|index_select|repeat_interleave|replication_pad\dd)_backward|_sparse_mm"
+        ),
+        words="it may add or write in any order; strict mode has a deterministic implementation",
+        change=FULL,
+        source=STRICT,
     ),
-    Row(
-        r"max_pool3d_with_indices_backward|embedding_dense_backward|cumsum",
-        "it may add in any order; strict mode has a deterministic implementation in torch 2.14, older ones may not",
-        STRICT,
-        FULL,
+    Remedy(
+        names=r"max_pool3d_with_indices_backward|embedding_dense_backward|cumsum",
+        words=(
+            "it may add in any order; strict mode has a deterministic implementation in torch 2.14, older ones may not"
+        ),
+        change=FULL,
+        source=STRICT,
     ),
-    Row(
-        r"_?scaled_dot_product_.*_backward|_(flash|efficient)_attention_backward",
-        "the backward pass of fused attention is deterministic in strict mode (not with warn_only)",
-        "source of PyTorch's attention on CUDA",
-        FULL,
+    Remedy(
+        names=r"_?scaled_dot_product_.*_backward|_(flash|efficient)_attention_backward",
+        words="the backward pass of fused attention is deterministic in strict mode (not with warn_only)",
+        change=FULL,
+        source="source of PyTorch's attention on CUDA",
     ),
     # Those that strict mode refuses: other code is needed.
-    Row(
-        r"_?adaptive_(avg|max)_pool[23]d_backward|avg_pool3d_backward|fractional_max_pool[23]d_backward",
-        "no setting reaches it, strict mode refuses it: pool with AvgPool2d or MaxPool2d, or take the mean over all",
-        STRICT,
+    Remedy(
+        names=r"_?adaptive_(avg|max)_pool[23]d_backward|avg_pool3d_backward|fractional_max_pool[23]d_backward",
+        words=(
+            "no setting reaches it, strict mode refuses it: pool with AvgPool2d or MaxPool2d, or take the mean over all"
+        ),
+        source=STRICT,
     ),
-    Row(
-        r"reflection_pad\dd_backward|grid_sampler_[23]d_backward|max_unpool\dd.*|_?embedding_bag.*|put_?",
-        "no setting reaches it, strict mode refuses it: build it from operations that have a fixed order "
-        "(padding from slices and cat, sampling from index and multiplication, a bag from embedding and sum)",
-        STRICT,
+    Remedy(
+        names=r"reflection_pad\dd_backward|grid_sampler_[23]d_backward|max_unpool\dd.*|_?embedding_bag.*|put_?",
+        words=(
+            "no setting reaches it, strict mode refuses it: build it from operations that have a fixed order (padding"
+            " from slices and cat, sampling from index and multiplication, a bag from embedding and sum)"
+        ),
+        source=STRICT,
     ),
-    Row(
-        r"_?ctc_loss_backward",
-        "PyTorch's own has no deterministic implementation, cuDNN's has: it takes int32 targets on the CPU and blank 0",
-        "documentation of torch.nn.CTCLoss",
+    Remedy(
+        names=r"_?ctc_loss_backward",
+        words=(
+            "PyTorch's own has no deterministic implementation, cuDNN's has: it takes int32 targets on the CPU and "
+            "blank 0"
+        ),
+        source="documentation of torch.nn.CTCLoss",
     ),
-    Row(
-        r"histc|bincount|median|kthvalue",
-        "no setting reaches it, strict mode refuses it: count or sort on the CPU",
-        STRICT,
+    Remedy(
+        names=r"histc|bincount|median|kthvalue",
+        words="no setting reaches it, strict mode refuses it: count or sort on the CPU",
+        source=STRICT,
     ),
     # Matrices and recurrent networks.
-    Row(
-        r"_?(mm|addmm|bmm|baddbmm|addmv|mv|dot|linear|matmul|addbmm|scaled_mm|addmm_activation)_?",
-        "a fixed workspace for cuBLAS: without it several streams may choose other algorithms",
-        CUBLAS,
-        ['determinism.workspace=":4096:8"'],
+    Remedy(
+        names=r"_?(mm|addmm|bmm|baddbmm|addmv|mv|dot|linear|matmul|addbmm|scaled_mm|addmm_activation)_?",
+        words="a fixed workspace for cuBLAS: without it several streams may choose other algorithms",
+        change='determinism.workspace=":4096:8"',
+        source=CUBLAS,
     ),
-    Row(
-        r"_?(cudnn|miopen|thnn_fused)_?(rnn|lstm|gru).*",
-        "a small fixed workspace for cuBLAS",
-        RECURRENT,
-        ['determinism.workspace=":16:8"'],
+    Remedy(
+        names=r"_?(cudnn|miopen|thnn_fused)_?(rnn|lstm|gru).*",
+        words="a small fixed workspace for cuBLAS",
+        change='determinism.workspace=":16:8"',
+        source=RECURRENT,
     ),
     # On a CPU.
-    Row(
-        ANY,
-        "one thread: what several threads add may come together in another order",
-        OURS,
-        ["threads=1"],
+    Remedy(
         device="cpu",
+        words="one thread: what several threads add may come together in another order",
+        change="threads=1",
+        source=TRACES,
     ),
-    Row(
-        ANY,
-        "processes with one hash seed and one layout of memory: if this helps, fix PYTHONHASHSEED",
-        OURS,
-        ["isolation=forkserver"],
+    Remedy(
         device=None,
         not_if="differs when repeated",
         when=lambda flat: flat.get("isolation") == "spawn",
+        words="processes with one hash seed and one layout of memory: if this helps, fix PYTHONHASHSEED",
+        change="isolation=forkserver",
+        source=OURS,
     ),
     # Above operations.
-    Row(ANY, "the same seeds in every trial", OURS, ["seeds=fixed"], "start", None),
-    Row(
-        ANY,
-        "the seeds are the same, so something draws from elsewhere: numpy.random.default_rng() without a seed, "
-        "os.urandom, the time, the order of a set; let it draw from torch, NumPy's or Python's global generator",
-        NOTES,
-        [],
-        "start",
-        None,
-        when=lambda flat: not flat.get("seeds.vary"),
+    Remedy(
+        rung="start",
+        device=None,
+        words="the same seeds in every trial",
+        change="seeds=fixed",
+        source=OURS,
     ),
-    Row(ANY, "the same order and augmentation in every trial", OURS, ["seeds=fixed"], "data", None),
-    Row(
-        ANY,
-        "load in the training process: a worker may be seeded by itself, or race with others",
-        NOTES,
-        ["dataset.workers=0"],
-        "data",
-        None,
+    Remedy(
+        rung="start",
+        device=None,
+        when=_seeds_are_fixed,
+        words=(
+            "the seeds are the same, so something draws from elsewhere: numpy.random.default_rng() without a seed, "
+            "os.urandom, the time, the order of a set; let it draw from torch, NumPy's or Python's global generator"
+        ),
+        source=NOTES,
     ),
-    Row(
-        ANY,
-        "the data set or its augmentation draws from a generator that is not seeded, or reads files in an order that "
-        "is not fixed: draw from torch's, NumPy's or Python's global generator, sort what is listed",
-        NOTES,
-        [],
-        "data",
-        None,
-        when=lambda flat: not flat.get("seeds.vary"),
+    Remedy(
+        rung="data",
+        device=None,
+        words="the same order and augmentation in every trial",
+        change="seeds=fixed",
+        source=OURS,
     ),
-    Row(ANY, "the same seed of dropout in every trial", OURS, ["seeds=fixed"], "random", None),
-    Row(
-        ANY,
-        "the generator was seeded, or drawn from, by something that differs between trials (torch.seed(), the time, "
-        "another thread): give this draw a torch.Generator with a fixed seed",
-        NOTES,
-        [],
-        "random",
-        None,
-        when=lambda flat: not flat.get("seeds.vary"),
+    Remedy(
+        rung="data",
+        device=None,
+        words="load in the training process: a worker may be seeded by itself, or race with others",
+        change="dataset.workers=0",
+        source=NOTES,
     ),
-    Row(
-        ANY,
-        "a Python number in the model, the loss or the schedule: from random, NumPy, the time, the order of a set",
-        TRACES,
-        [],
-        "scalar",
-        None,
+    Remedy(
+        rung="data",
+        device=None,
+        when=_seeds_are_fixed,
+        words=(
+            "the data set or its augmentation draws from a generator that is not seeded, or reads files in an order "
+            "that is not fixed: draw from torch's, NumPy's or Python's global generator, sort what is listed"
+        ),
+        source=NOTES,
     ),
-    Row(
-        ANY,
-        "something other than an ATen operation changed this memory or made it: NumPy, a kernel of one's own, another "
-        "stream or thread without synchronisation",
-        TRACES,
-        [],
-        "outside",
-        None,
+    Remedy(
+        rung="random",
+        device=None,
+        words="the same seed of dropout in every trial",
+        change="seeds=fixed",
+        source=OURS,
     ),
-    Row(
-        ANY,
-        "strict mode fills new memory, so that what nobody wrote is NaN and shows; write before you read (torch.zeros)",
-        "documentation of torch.utils.deterministic.fill_uninitialized_memory",
-        FULL,
-        "uninitialised",
-        None,
+    Remedy(
+        rung="random",
+        device=None,
+        when=_seeds_are_fixed,
+        words=(
+            "the generator was seeded, or drawn from, by something that differs between trials (torch.seed(), the "
+            "time, another thread): give this draw a torch.Generator with a fixed seed"
+        ),
+        source=NOTES,
     ),
-    Row(
-        ANY,
-        "the model's code takes another path: by a random number, the time, or a value that differs before",
-        TRACES,
-        [],
-        "path",
-        None,
+    Remedy(
+        rung="scalar",
+        device=None,
+        words=(
+            "a Python number that this line computes or is given: from os.urandom, random, NumPy, the time, id() or "
+            "hash(), the order of a set"
+        ),
+        source=TRACES,
+    ),
+    Remedy(
+        rung="outside",
+        device=None,
+        words=(
+            "what made or changed this memory: __init__, for a buffer or attribute that is in no state_dict; NumPy or "
+            "os.urandom; a kernel of one's own; another stream or thread without synchronisation"
+        ),
+        source=TRACES,
+    ),
+    Remedy(
+        rung="uninitialised",
+        device=None,
+        words="the tensor that torch.empty or the like made: write before you read, or make it by torch.zeros",
+        source=TRACES,
+    ),
+    Remedy(
+        rung="uninitialised",
+        device=None,
+        words="to diagnose, not to repair: strict mode fills new memory, so that what nobody wrote shows as NaN",
+        change=FULL,
+        source="documentation of torch.utils.deterministic.fill_uninitialized_memory",
+    ),
+    Remedy(
+        rung="path",
+        device=None,
+        words="the model's code takes another path: by a random number, the time, or a value that differs before",
+        source=TRACES,
     ),
 ]

@@ -4,7 +4,8 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from runner.analysis.accuracy import accuracies, cell_captures
+from runner.analysis.accuracy import CellCaptures, accuracies
+from runner.analysis.advice import advice_above
 from runner.analysis.candidate import Candidate
 from runner.analysis.change import changes
 from runner.analysis.cost import Cost, cost_of
@@ -12,17 +13,18 @@ from runner.analysis.divergence import Divergence, divergence
 from runner.analysis.environment import INSTANCE, Environment
 from runner.analysis.evidence import Evidence
 from runner.analysis.figure import Figure
-from runner.analysis.flags import flag_mismatches
+from runner.analysis.flags import flag_mismatches, not_deterministic
 from runner.analysis.kernel_summary import CellKernels, changes_between
 from runner.analysis.looks import MOST_ROUNDS, Looks
 from runner.analysis.noise import modes_noise, seeds_noise
+from runner.analysis.quantity import Measurement
 from runner.analysis.ratio import compare, self_ratio
+from runner.analysis.recipe import beside, replication_of
 from runner.analysis.recommendation import QUESTIONS, recommend
 from runner.analysis.sample import Sample, samples_of
 from runner.analysis.speed import SpeedFigures, speed_figures
-from runner.analysis.strict import not_deterministic
 from runner.analysis.variance import Pairwise, disagreement, unit_weight_distance, weight_distance
-from runner.analysis.why import advice_above, why
+from runner.analysis.why import CellTraces, why
 from runner.record import Record
 from runner.study import Study
 
@@ -42,6 +44,7 @@ class CellSummary:
     unit_weight_l2: Pairwise | None
     metrics: dict[str, Figure]
     why: dict[str, Any] | None
+    captured: CellCaptures | None
     kernels: CellKernels
 
 
@@ -57,7 +60,7 @@ def summarise(study: Study) -> dict[str, Any]:
         families.setdefault(sample.baseline, []).append(sample)
     summaries = [_cell_summary(study, evidence, sample, families[sample.baseline]) for sample in samples]
     recommendations = _recommendations(summaries, evidence)
-    captured = [cell_captures(study, sample.label, sample.cell, sample.finished) for sample in samples]
+    cells = [_cell(summary) for summary in summaries]
     return {
         "schema": SCHEMA,
         "study": evidence.question.id,
@@ -67,15 +70,21 @@ def summarise(study: Study) -> dict[str, Any]:
         "most_rounds": MOST_ROUNDS,
         **_completeness(evidence),
         "environments": _environments(samples),
-        "cells": [_cell(summary) for summary in summaries],
+        "cells": cells,
         "noise": [asdict(line) for line in seeds_noise(samples)],
         "modes_noise": [asdict(line) for line in modes_noise(samples)],
         "recommendation": _one_answer(recommendations),
         "recommendations": recommendations,
         "changes": changes(samples, evidence),
-        "accuracy": accuracies([one for one in captured if one]),
+        "accuracy": accuracies([summary.captured for summary in summaries if summary.captured]),
         "kernel_changes": changes_between([summary.kernels for summary in summaries]),
+        "recipe": beside(replication_of(study), _measurements(samples, cells, evidence), evidence.question.rounds),
     }
+
+
+def _measurements(samples: list[Sample], cells: list[dict[str, Any]], evidence: Evidence) -> list[Measurement]:
+    margin = evidence.question.plan.margin
+    return [Measurement(sample, cell, margin, evidence.looks) for sample, cell in zip(samples, cells, strict=True)]
 
 
 def _looks(looks: Looks) -> dict[str, Any]:
@@ -95,7 +104,7 @@ def _completeness(evidence: Evidence) -> dict[str, Any]:
 def _cell_summary(study: Study, evidence: Evidence, sample: Sample, family: list[Sample]) -> CellSummary:
     finished = sample.finished
     series = [one for one in (study.series(record) for record in finished) if one is not None]
-    found = divergence(finished, series, sample.cell.phase)
+    found, traced = divergence(finished, series, sample.cell.phase), CellTraces.of(study, sample)
     return CellSummary(
         sample=sample,
         speed=_speed(evidence, sample, family),
@@ -105,7 +114,8 @@ def _cell_summary(study: Study, evidence: Evidence, sample: Sample, family: list
         weight_l2=weight_distance(series),
         unit_weight_l2=unit_weight_distance(series),
         metrics=_metrics(finished),
-        why=why(study, sample, found),
+        why=why(traced, found),
+        captured=traced.captured,
         kernels=CellKernels.of(study, sample),
     )
 
@@ -164,9 +174,9 @@ def _cell(summary: CellSummary) -> dict[str, Any]:
         "reproducibility": _reproducibility(summary),
         "speed": speed,
         "metrics": {name: asdict(figure) for name, figure in summary.metrics.items()},
-        "why": summary.why,
+        "traces": summary.why,
         "kernels": summary.kernels.summary(),
-        "advice_above": advice_above(summary.divergence, sample.cell.config),
+        "advice_above": list(map(asdict, advice_above(summary.divergence, sample.cell.config))),
     }
 
 

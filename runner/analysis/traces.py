@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
-from runner.analysis.finding import Finding, Repeats, finding, merged, where
+from runner.analysis.finding import Finding, Repeats, finding, merged, shape_words, where
 from runner.analysis.not_finite import first_not_finite
-from runner.analysis.origins import origins
+from runner.analysis.origins import origins, start_readers
 from runner.analysis.rows import UNKNOWN, Row, aligned, differing, digests, groups, numbered, tensors_read
 from runner.operation import Operation
 from runner.trace import Trace
@@ -16,20 +16,24 @@ from runner.trace import Trace
 TO_PYTHON = ("aten._local_scalar_dense", "aten.equal", "aten.is_nonzero", "aten.allclose")
 
 
+START_READERS = 3
+
+
 @dataclass(frozen=True)
 class Compared:
     """What the traces of several trials say together.
 
-    `operations` counts those that were compared: all trials did them alike. `parted` tells where that ended too early,
-    None if it did not. `first_not_finite` is the operation that made the first NaN, or infinity, if that was asked.
+    `operations` counts those that were compared: all trials did them alike. Where that ended too early the last finding
+    says so. `first_not_finite` is the operation that made the first NaN, or infinity, if that was asked.
+    `start_readers` are the operations that first read initial weights which differ, in words, the first few modules'.
     """
 
     level: str
     trials: int
     operations: int
     findings: list[Finding]
-    parted: str | None
     first_not_finite: Finding | None
+    start_readers: list[str] = field(default_factory=list)
 
 
 def compare(
@@ -58,8 +62,8 @@ def compare(
         trials=len(traces),
         operations=len(told),
         findings=merged([*findings, *([path] if path else [])]),
-        parted=path.words if path else None,
         first_not_finite=first_not_finite(traces) if not_finite else None,
+        start_readers=[] if same_start else start_readers(found)[:START_READERS],
     )
 
 
@@ -157,8 +161,22 @@ def _parting(traces: Sequence[Trace], common: int) -> Finding | None:
     places = [one[0].place if one else None for _, one in ahead]
     here = next(place for place, one in enumerate(places) if one is not None)
     there = next(place for place, one in enumerate(places) if one != places[here])
-    words = f"{_does(*ahead[there])} where {_does(*ahead[here])}: compared up to operation {common} of {longest}"
+    words = f"{_does(*ahead[there])} where {_does(*ahead[here])}"
+    if ahead[there][1] and where(ahead[there][1][0]) == where(ahead[here][1][0]):
+        words += f", with {_unlike(ahead[there][1][0], ahead[here][1][0])}"
+    words += f": compared up to operation {common} of {longest}"
     return finding("path", ahead[here][1][0], [trace.number for trace in traces], len(set(places)), words)
+
+
+def _unlike(one: Operation, other: Operation) -> str:
+    """What is not the same of two operations of one name at one place."""
+    if one.scalars != other.scalars:
+        return f"the arguments {one.scalars or 'none'} and {other.scalars or 'none'}"
+    forms = [
+        ", ".join(shape_words(value.shape, value.dtype) for value in (*each.inputs, *each.outputs))
+        for each in (one, other)
+    ]
+    return f"the tensors {forms[0]} and {forms[1]}"
 
 
 def _does(number: int, ahead: tuple[Operation, ...]) -> str:

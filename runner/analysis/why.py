@@ -1,79 +1,99 @@
 """Why the trials of a cell part: their traces compared, and what may remove each difference, for summary.json."""
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
-from runner.analysis.advice import above, advice
+from runner.analysis.accuracy import CellCaptures
+from runner.analysis.advice import advice
 from runner.analysis.divergence import Divergence
-from runner.analysis.finding import Finding
 from runner.analysis.ladder import deepest, sentence
+from runner.analysis.readable import readable
 from runner.analysis.sample import Sample
 from runner.analysis.size import operation_sizes
-from runner.analysis.traces import Compared, compare
-from runner.captured import captures_of
+from runner.analysis.traces import compare
+from runner.captured import Captured, captures_of
+from runner.cell import Cell
 from runner.errors import StudyError
 from runner.record import Record
-from runner.study import Study
+from runner.study import Study, trace_file
 from runner.trace import Trace
 
 TRACED = ("ops", "modules")
+_AGAIN = "remove the trial's folder to have it done again"
 
 
-def why(study: Study, sample: Sample, divergence: Divergence) -> dict[str, Any] | None:
+@dataclass(frozen=True)
+class CellTraces:
+    """The traces of a cell's trials in one environment, what is wrong with others, and the cell's captures."""
+
+    sample: Sample
+    traces: list[Trace]
+    damaged: list[str]
+    captures: list[Captured]
+
+    @classmethod
+    def of(cls, study: Study, sample: Sample) -> "CellTraces":
+        """Read those of trials that trained to the end, also to a diverged one: none without a probe that traces."""
+        if sample.cell.probe not in TRACED:
+            return cls(sample, [], [], [])
+        trained = [record for record in sample.records if record.outcome in ("finished", "diverged")]
+        return cls(sample, *readable(trained, partial(_trace, study, sample.cell)), captures_of(study, sample.cell.id))
+
+    @property
+    def captured(self) -> CellCaptures | None:
+        """The captures with the trace by whose indices they count; None where either is missing."""
+        if not (self.traces and self.captures):
+            return None
+        return CellCaptures(self.sample.label, self.sample.cell.config, self.traces[0], self.captures)
+
+
+def _trace(study: Study, cell: Cell, record: Record) -> Trace:
+    """A trained trial's trace. Raises StudyError also where it is gone, or not what the cell's probe leaves."""
+    trace, path = study.trace(record), trace_file(study.trial_folder(record.cell, record.number))
+    if trace is None:
+        raise StudyError(f"{path}: is missing; {_AGAIN}")
+    most = cell.config["probe"]["steps"]
+    if trace.level != cell.probe or trace.steps > most:
+        said = f"{trace.level} of {trace.steps} steps, due are {cell.probe} of at most {most}"
+        raise StudyError(f"{path}: holds {said}; {_AGAIN}")
+    return trace
+
+
+def why(cell: CellTraces, divergence: Divergence) -> dict[str, Any] | None:
     """What the traces of a cell's trials show; None without a probe that traces, and where no difference was seen.
 
     Traces that cannot be read are named under "damaged", and left out.
     """
-    if sample.cell.config.get("probe", {}).get("name") not in TRACED:
+    sample = cell.sample
+    if sample.cell.probe not in TRACED:
         return None
-    traces, damaged = traces_of(study, sample.records)
-    compared = compared_traces(traces, divergence, sample.records)
+    diverged = any(record.outcome == "diverged" for record in sample.records)
+    compared = compare(cell.traces, divergence.same_start, divergence.first_data_step, diverged)
     same = divergence.verdict in ("bitwise", "single", None) and not compared.findings
-    if same and not compared.first_not_finite and not damaged:
+    if same and not compared.first_not_finite and not cell.damaged:
         return None
-    config, sizes = sample.cell.config, _sizes(study, sample)
+    config, sizes = sample.cell.config, _sizes(cell.captures)
     return asdict(compared) | {
         "findings": [
-            asdict(one) | {"advice": _advised(one, config), "captured": sizes.get((one.index, one.name))}
-            for one in compared.findings
+            asdict(found)
+            | {"advice": list(map(asdict, advice(found, config))), "captured": sizes.get((found.index, found.name))}
+            for found in compared.findings
         ],
         "sentence": sentence(divergence, compared),
         "deepest": deepest(divergence, compared),
-        "notes": sorted({trace.note for trace in traces if trace.note}),
-        "damaged": damaged,
+        "notes": [*sorted({trace.note for trace in cell.traces if trace.note}), *_fewer(cell)],
+        "damaged": cell.damaged,
     }
 
 
-def _sizes(study: Study, sample: Sample) -> dict[tuple[int, str], dict[str, Any]]:
+def _fewer(cell: CellTraces) -> list[str]:
+    """That no trial did as many steps as the probe was asked to look into."""
+    steps, asked = max((trace.steps for trace in cell.traces), default=None), cell.sample.cell.config["probe"]["steps"]
+    short = steps is not None and steps < asked
+    return [f"the training ends after step {steps}: probe.steps={asked} saw no more"] if short else []
+
+
+def _sizes(captures: list[Captured]) -> dict[tuple[int, str], dict[str, Any]]:
     """How large the differences are that the captures of a cell saw, by index and name of the operation."""
-    return {(one["index"], one["name"]): one for one in operation_sizes(captures_of(study, sample.cell.id))}
-
-
-def traces_of(study: Study, records: Sequence[Record]) -> tuple[list[Trace], list[str]]:
-    """The traces of the trials that trained to the end, also to a diverged one, and what is wrong with others."""
-    traces, damaged = [], []
-    for record in records:
-        try:
-            trace = study.trace(record) if record.outcome in ("finished", "diverged") else None
-        except StudyError as error:
-            damaged.append(str(error))
-        else:
-            traces += [trace] if trace else []
-    return traces, damaged
-
-
-def compared_traces(traces: Sequence[Trace], divergence: Divergence, records: Sequence[Record]) -> Compared:
-    """The traces of one cell compared as far as start and data are equal."""
-    diverged = any(record.outcome == "diverged" for record in records)
-    return compare(traces, divergence.same_start, divergence.first_data_step, diverged)
-
-
-def _advised(found: Finding, config: dict[str, Any]) -> list[dict[str, Any]]:
-    return [asdict(one) for one in advice(found, config)]
-
-
-def advice_above(divergence: Divergence, config: dict[str, Any]) -> list[dict[str, Any]]:
-    """What may remove a difference of start or data; nothing where these are equal. It needs no probe."""
-    rung = "start" if not divergence.same_start else "data" if divergence.first_data_step else None
-    return [asdict(one) for one in above(rung, config)] if rung else []
+    return {(one["index"], one["name"]): one for one in operation_sizes(captures)}

@@ -8,7 +8,14 @@ from omegaconf import DictConfig
 
 
 class StudySweeper(Sweeper):
-    """Expands the command line into cells and has them trained in rounds."""
+    """Expands the command line into cells and has them trained in rounds.
+
+    `params` are what a recipe sweeps over, by key, as Hydra's basic sweeper has it; `runner.expand` reads them from the
+    config.
+    """
+
+    def __init__(self, params: Any = None):
+        self.params = params
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Keep what Hydra hands over, and fix the study's folder before a launcher is made that refers to it."""

@@ -9,6 +9,7 @@ from runner.errors import StudyError
 from runner.report import write_report
 from runner.report.terminal import show
 from runner.report.text import one_line
+from runner.report.why import damaged_probes
 from runner.study import Study
 
 DAMAGED, REFUSED = 1, 2
@@ -18,16 +19,17 @@ def main() -> int:
     """Rebuild and print; 1 if something damaged was set aside, 2 after one line that says why there is no report."""
     parser = argparse.ArgumentParser(prog="python -m runner.report", description=__doc__)
     parser.add_argument("study", type=Path, help="the folder of a study")
-    study = parser.parse_args().study
+    folder = parser.parse_args().study
     try:
-        summary: dict[str, Any] = write_report(Study.open(study))
+        summary: dict[str, Any] = write_report(Study.open(folder))
     except (StudyError, OSError) as error:
         print(one_line(str(error)), file=sys.stderr)
         return REFUSED
-    show(summary)
-    for message in summary["damaged"]:
+    show(summary, folder)
+    damaged = [*summary["damaged"], *damaged_probes(summary)]
+    for message in damaged:
         print(one_line(message), file=sys.stderr)
-    return DAMAGED if summary["damaged"] else 0
+    return DAMAGED if damaged else 0
 
 
 if __name__ == "__main__":

@@ -8,13 +8,14 @@ from typing import Any
 
 from runner.report.answer import opening
 from runner.report.notes import notes
+from runner.report.recipe import recipe_lines, recipe_rows
 from runner.report.table import header, main_metric, more_figures, rows
 from runner.report.text import one_line
-from runner.report.why import change_lines, kernel_lines, why_lines
+from runner.report.why import change_lines, kernel_lines, short_lines, why_lines
 from runner.report.words import bound_words, phase_of, spread_words
 
 # An underscore within a word and brackets are left alone where they mean nothing: people read the source too.
-SPECIAL = re.compile(r"[\\`*~|$]|\](?=[(\[:])|(?<![^\W_])_|_(?![^\W_])|^[-+#=\[]")
+SPECIAL = re.compile(r"[\\`*~|$]|\](?=[(\[:])|(?<![^\W_])_|_(?![^\W_])|^[-+#=\[]|(?<=\s)#(?=#*$)")
 ORDINAL = re.compile(r"^(\d+)([.)])(?=\s|$)")
 HOW_TO_READ = """\
 Figures are over finished trials, one process each: mean (sample sd) [95 % interval]. The ratio is step time over the
@@ -38,8 +39,10 @@ IN_PHASE = {
 
 def markdown(summary: dict[str, Any]) -> str:
     """The report's text."""
-    title, answered, figures = f"# {escaped(headline(summary))}", bullets(opening(summary)), table(summary)
+    title, figures = f"# {escaped(headline(summary))}", table(summary)
+    answered = bullets([*opening(summary), *short_lines(summary)])
     details = [
+        _recipe(summary),
         _more(summary),
         _section("Notes", notes(summary)),
         _section("Repeatability", _repeatability(summary)),
@@ -110,6 +113,11 @@ def _section(title: str, lines: list[str]) -> str:
 def _more(summary: dict[str, Any]) -> str:
     lines = more_figures(summary)
     return f"## More figures\n\n{grid(lines)}" if lines else ""
+
+
+def _recipe(summary: dict[str, Any]) -> str:
+    rows = recipe_rows(summary)
+    return f"## Published beside measured\n\n{grid(rows)}\n\n{bullets(recipe_lines(summary))}" if rows else ""
 
 
 def _noise(summary: dict[str, Any]) -> list[str]:

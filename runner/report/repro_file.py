@@ -27,19 +27,20 @@ def repro_text(
     size: str,
     environment: dict[str, Any],
 ) -> str:
-    """The template, with what is particular to this operation as its head. No path of this machine is in it.
+    """The template, with what is particular to this operation in its marked lines. No path of this machine is in it.
 
     The template is the text of runner.worker.reproduce; `name` is that of the file to be, `size` says how large the
     difference was.
     """
-    head, _, rest = template.partition("OPERATION = ")
-    imports = head.partition('"""\n')[2].replace("\nimport torch\n", f"\n{_variables(operation)}\nimport torch\n")
-    scratch = rest[rest.index("SCRATCH") : rest.index("=", rest.index("SCRATCH"))]
-    constants = f"OPERATION = torch.ops.{operation.name}\n{scratch}= {tuple(operation.scratch)}\n"
-    same = rest[rest.index("\nCALLS") :]
-    return (
-        f"{_docstring(name, finding, operation, size, environment)}{imports}{_switches(operation)}\n\n{constants}{same}"
-    )
+    parts = {
+        "docstring": _docstring(name, finding, operation, size, environment),
+        "variables": _variables(operation),
+        "switches": _switches(operation),
+        "operation": f"OPERATION = torch.ops.{operation.name}",
+        "scratch": f"SCRATCH: tuple[int, ...] = {tuple(operation.scratch)}",
+    }
+    lines = (line.partition("# to be filled in: ") for line in template.splitlines())
+    return "".join(f"{parts[part] if part else line}\n" for line, _, part in lines)
 
 
 def own_name(name: str) -> str:
@@ -79,14 +80,14 @@ def _docstring(
     ]
     known = [f"    {key}: {environment[key]}" for key in _ENVIRONMENT if environment.get(key) is not None]
     parts = [title, *(textwrap.fill(one, 110) for one in paragraphs), "\n".join(["Environment:", *known])]
-    return '"""{}\n"""\n'.format("\n\n".join(parts).replace("\\", "/").replace('"""', "..."))
+    return '"""{}\n"""'.format("\n\n".join(parts).replace("\\", "/").replace('"""', "..."))
 
 
 def _how(finding: dict[str, Any], operation: CapturedOperation) -> str:
     """By the repeats in the traces, else by those in the capture."""
-    if finding["repeats"] or operation.repeated_equal is None:
+    if finding["repeats"] or operation.repeated is None:
         return str(finding["repeats"] or "differs between trainings")
-    return "differs between processes" if operation.repeated_equal else "differs when repeated"
+    return "differs when repeated" if operation.repeated.differing else "differs between processes"
 
 
 def _where(finding: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -10,9 +11,10 @@ from rich.table import Table
 
 from runner.report.answer import opening
 from runner.report.markdown import headline
+from runner.report.recipe import verdict_lines
 from runner.report.table import header, rows
 from runner.report.text import one_line
-from runner.report.why import short_lines
+from runner.report.why import change_lines, short_lines
 
 FILE_WIDTH = 200
 
@@ -43,8 +45,8 @@ class Terminal(Console):
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
-def show(summary: dict[str, Any]) -> None:
-    """Print headline, table and answer."""
+def show(summary: dict[str, Any], folder: Path) -> None:
+    """Print headline, table and answer of the study in a folder."""
     console = Terminal()
     if not console.is_terminal:
         console.width = FILE_WIDTH
@@ -54,5 +56,6 @@ def show(summary: dict[str, Any]) -> None:
     for row in rows(summary):
         table.add_row(*map(one_line, row))
     console.print(table)
-    for line in (*opening(summary), *short_lines(summary)):
+    changed = [f"what the change did: {words}" for words in change_lines(summary)]
+    for line in (*opening(summary), *verdict_lines(summary), *changed, *short_lines(summary, str(folder))):
         console.print(f"- {one_line(line)}")

@@ -1,5 +1,6 @@
 """The model, from its settings and from what the data look like."""
 
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -9,6 +10,9 @@ from runner.data import Data
 from runner.errors import Refusal
 from runner.target import call
 
+# The function of each model has its name, and stands in the module runner.models.NAME or in one of these.
+MODULES = {"small_cnn": "cnn", "medium_cnn": "cnn", "torchvision": "torchvision_nets"}
+
 
 def build_model(config: dict[str, Any], data: Data) -> nn.Module:
     """Build the model on the CPU, so that its initial weights are the same for every device.
@@ -16,40 +20,34 @@ def build_model(config: dict[str, Any], data: Data) -> nn.Module:
     Raises Refusal when a user's own model cannot be found or does not take its arguments.
     """
     name, kind = config["name"], {key: value for key, value in config.items() if key != "name"}
+    if name == "custom":
+        return _custom(config)
+    make = getattr(import_module(f"runner.models.{MODULES.get(name, name)}"), name)
     model: nn.Module
-    if name == "resnet":
-        from runner.models.resnet import resnet
-
-        model = resnet(**kind, channels=_channels(data), classes=data.classes)
-    elif name == "unet":
-        from runner.models.unet import unet
-
-        model = unet(**kind, channels=_channels(data), classes=data.classes)
-    elif name == "lstm":
-        model = _recurrent(kind, data)
+    if name == "lstm":
+        model = make(**kind, **_sequences(data))
+    elif name == "convolution":
+        model = make(**kind, dimensions=len(data.input_shape) - 1, channels=_channels(data), classes=data.classes)
     else:
-        model = _custom(config)
+        model = make(**kind, channels=_channels(data), classes=data.classes)
     return model
 
 
 def _channels(data: Data) -> int:
-    channels = data.input_shape[0]
+    channels = data.input_shape[-1 if data.view == "sequence" else 0]
     assert channels is not None  # sizes may vary, channels may not
     return channels
 
 
-def _recurrent(kind: dict[str, Any], data: Data) -> nn.Module:
-    from runner.models.lstm import lstm
-
+def _sequences(data: Data) -> dict[str, Any]:
+    """What a recurrent network must know of the data."""
     symbols = data.view == "next"
-    model: nn.Module = lstm(
-        **kind,
-        outputs=data.classes,
-        features=None if symbols else data.input_shape[-1],
-        vocabulary=data.classes if symbols else None,
-        every_step=symbols,
-    )
-    return model
+    return {
+        "outputs": data.classes,
+        "features": None if symbols else data.input_shape[-1],
+        "vocabulary": data.classes if symbols else None,
+        "every_step": symbols,
+    }
 
 
 def _custom(config: dict[str, Any]) -> nn.Module:

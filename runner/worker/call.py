@@ -1,21 +1,23 @@
-"""One call of an operation: its tensors, copies of its arguments, what it changes, and its results.
+"""One call of an operation: its arguments, copies of them, what it changes, and its results.
 
-`func` is an overload as a dispatch mode gets it (torch.ops.aten.relu.default), `args` and `kwargs` are its arguments.
+An operation is an overload as a dispatch mode gets it (torch.ops.aten.relu.default).
 """
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C import _DisableTorchDispatch
 from torch.utils._pytree import tree_leaves, tree_map
 
-from runner.worker.signature import signature
+from runner.worker.bits import has_bits
+from runner.worker.signature import Argument, Signature, signature
 
-_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-_NO_TENSOR = (
-    *(bool, int, float, complex, str),
-    *(torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Generator),
-)
+_NUMBERS_AND_WORDS = bool, int, float, complex, str
+_TYPES = torch.dtype, torch.layout, torch.memory_format
 
 
 def tensors(tree: Any) -> list[Tensor]:
@@ -23,26 +25,98 @@ def tensors(tree: Any) -> list[Tensor]:
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]
 
 
-def is_plain(leaf: Any) -> bool:
-    """Whether an argument can be copied and saved: a tensor of strided numbers in memory, a number, a name, a type."""
-    if not isinstance(leaf, Tensor):
-        return leaf is None or isinstance(leaf, _NO_TENSOR)
-    dense = leaf.layout is torch.strided and not leaf.is_quantized and not leaf.is_meta
-    return dense and type(leaf) in (Tensor, torch.nn.Parameter)
+def can_be_copied(leaf: Any) -> bool:
+    """Whether an argument can be copied and saved: a tensor of plain numbers in memory, a number, a word, a type."""
+    if isinstance(leaf, Tensor):
+        return has_bits(leaf)
+    return leaf is None or isinstance(leaf, (*_NUMBERS_AND_WORDS, *_TYPES, torch.device, torch.Generator))
 
 
-def is_floating(tensor: Tensor) -> bool:
-    """Whether its elements are floating-point numbers, or pairs of them."""
-    return tensor.is_floating_point() or tensor.is_complex()
+def as_text(value: Any, shown: Callable[[Sequence[Tensor]], str]) -> str:
+    """One text for one value, the same in every process and on every card; `shown` gives what stands for tensors."""
+    if isinstance(value, Tensor):
+        return shown([value])
+    if isinstance(value, (list, tuple)):
+        if len(value) > 1 and all(isinstance(one, Tensor) for one in value):
+            return f"[{shown(value)}]"
+        return f"[{', '.join([as_text(one, shown) for one in value])}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join([f'{key}: {as_text(one, shown)}' for key, one in value.items()])}}}"
+    if isinstance(value, torch.device):
+        return value.type  # trials may run on different cards
+    if value is None or isinstance(value, _NUMBERS_AND_WORDS):
+        return repr(value)
+    return str(value) if isinstance(value, _TYPES) else type(value).__name__  # what else there is would show an address
+
+
+@dataclass(slots=True)
+class Call:
+    """A call by its arguments: all tensors in order, the places of those it writes, everything else as text."""
+
+    form: Signature
+    tensors: list[Tensor] = field(default_factory=list)
+    writes: list[int] = field(default_factory=list)
+    overwrites: list[int] = field(default_factory=list)
+    scalars: str = ""
+
+    @classmethod
+    def of(cls, form: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> "Call":
+        """The call with these arguments."""
+        call, texts = cls(form), []
+        for argument, value in bound(form, args, kwargs):
+            first = len(call.tensors)
+            texts.append(f"{argument.name}={as_text(value, call._numbered)}")
+            if argument.writes:
+                call.writes += range(first, len(call.tensors))
+            if argument.overwrites:
+                call.overwrites += range(first, len(call.tensors))
+        call.scalars = ", ".join(texts)
+        return call
+
+    def _numbered(self, found: Sequence[Tensor]) -> str:
+        """Take down tensors: in the text they stand by their places."""
+        first = len(self.tensors)
+        self.tensors += found
+        return f"#{first}" if len(found) == 1 else f"#{first}..#{len(self.tensors) - 1}"
+
+    def outputs(self, returned: Any) -> list[Tensor]:
+        """What the operation returned, then what it wrote without returning it."""
+        found = tensors(returned)
+        there = {id(tensor) for tensor in found}
+        return found + [self.tensors[place] for place in self.writes if id(self.tensors[place]) not in there]
+
+    def scratch(self, returned: Any) -> set[int]:
+        """The ids of those outputs whose bits mean nothing."""
+        return {id(returned[place]) for place in self.form.scratch if place < len(returned)}
+
+    def results(self, returned: Any) -> list[Tensor]:
+        """The outputs whose bits mean something."""
+        scratch = self.scratch(returned)
+        return [tensor for tensor in self.outputs(returned) if id(tensor) not in scratch]
+
+
+def bound(form: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[tuple[Argument, Any]]:
+    """Each argument with its value, those given by name in the order of their names."""
+    named = {argument.name: argument for argument in form.arguments} if kwargs else {}
+    unnamed = (Argument(str(place)) for place in range(len(form.arguments), len(args)))
+    yield from zip(chain(form.arguments, unnamed), args, strict=False)
+    for name in sorted(kwargs):
+        yield named.get(name, Argument(name)), kwargs[name]
+
+
+def called(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Tensor]:
+    """Do the operation; its results. The gradient mode stays as it is: there are operations that look at it."""
+    return Call.of(signature(func), args, kwargs).results(func(*args, **kwargs))
 
 
 def copied(tree: Any) -> Any:
-    """The arguments with copies of the plain tensors among them, as another process could have got them.
+    """The arguments with copies of the tensors among them, as another process could have got them.
 
     A copy has the values, strides and alignment of its tensor, and a storage of its own that is no larger than needed.
     Devices lose their number, since another machine may have one device only, and there is no generator.
     """
-    return tree_map(_copied, tree)
+    with _DisableTorchDispatch():
+        return tree_map(_copied, tree)
 
 
 def _copied(leaf: Any) -> Any:
@@ -58,35 +132,3 @@ def _copied(leaf: Any) -> Any:
     reach = 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True)) if tensor.numel() else 0
     whole = tensor.as_strided((shift + reach,), (1,), offset - shift).clone()
     return whole.as_strided(size, stride, shift)
-
-
-def written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
-    """The tensors among the arguments that the operation changes by its schema."""
-    declared = func._schema.arguments
-    changed = {one.name for one in declared if one.alias_info is not None and one.alias_info.is_write}
-    return tensors([value for name, value in by_name(func, args, kwargs).items() if name in changed])
-
-
-def by_name(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments by the names that the schema gives them."""
-    return {one.name: value for one, value in zip(func._schema.arguments, args, strict=False)} | kwargs
-
-
-def results_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Any) -> list[Tensor]:
-    """The tensors that an operation gives: what it returned but scratch, then what it changed and did not return."""
-    scratch = signature(func).scratch
-    returned = tensors([one for place, one in enumerate(outputs) if place not in scratch] if scratch else outputs)
-    there = {id(tensor) for tensor in returned}
-    return returned + [tensor for tensor in written(func, args, kwargs) if id(tensor) not in there]
-
-
-def called(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
-    """Do the operation; its results. The gradient mode stays as it is: there are operations that look at it."""
-    return results_of(func, args, kwargs, func(*args, **kwargs))
-
-
-def raw(tensor: Tensor) -> Tensor:
-    """The bits of the elements as integers of their size, in logical order; complex ones as two numbers."""
-    tensor = tensor.detach().resolve_conj().resolve_neg()
-    real = torch.view_as_real(tensor) if tensor.is_complex() else tensor
-    return real.contiguous().view(_INTEGERS[real.element_size()])

@@ -1,135 +1,172 @@
 """Keep inputs and outputs of a few operations of a trace, and look at each of them while it is at hand.
 
-Called from within a dispatch mode, below autograd and autocast: what is done here is traced by nobody.
+Called from within a dispatch mode, below autograd and autocast: what is done here is traced by nobody, and what only
+looks is not seen by other modes either.
 """
 
 import hashlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
+from torch._C import _DisableTorchDispatch
 from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
-from runner.captured import CapturedOperation, Output, outputs_file, tensors_file, write_operations, write_outputs
+from runner.captured import CapturedOperation, checksum, write_operations, write_outputs
+from runner.size import Output, Size
+from runner.study import tensors_file
 from runner.worker import flags
-from runner.worker.call import called, copied, is_plain, raw, results_of, tensors, written
+from runner.worker.bits import has_bits, output_of
+from runner.worker.call import Call, called, can_be_copied, copied, tensors
 from runner.worker.digest import digest
 from runner.worker.float64 import float64_error
-from runner.worker.repeat import same_bits
+from runner.worker.generator import generator_for, state_digest
+from runner.worker.repeat import compared
 from runner.worker.signature import signature
 
-LIMIT_BYTES = 1 << 30
+LIMIT_BYTES = 1 << 30  # of inputs and outputs each: what takes more is looked at and not saved
 REPEATS = 10
 
 
 @dataclass(frozen=True, eq=False)
 class _Before:
-    """The arguments as they were before the call, and the state of the generator if the operation may draw from it."""
+    """The arguments as they were before the call, and the state of the generator if the operation may draw from it.
+
+    `inputs` is a digest of them.
+    """
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    generator: Tensor | None
+    inputs: str
+    generator: str | None
 
 
 @dataclass(frozen=True, eq=False)
 class _Kept:
     seen: CapturedOperation
-    call: _Before | None
-    outputs: list[Output]
-    again: list[Output]
+    call: _Before | None = None
+    outputs: tuple[Output, ...] = ()
 
 
 class Capture:
-    """Keeps the operations with these indices; `before` and `keep` are to be called around each of them.
+    """Keeps the operations with these indices; `before` and `keep` are to be called around each of them."""
 
-    What takes more than `limit_bytes`, inputs and outputs each by themselves, is looked at and not saved.
-    """
-
-    def __init__(self, indices: Iterable[int], limit_bytes: int = LIMIT_BYTES):
+    def __init__(self, indices: Iterable[int]):
         self.indices = frozenset(indices)
-        self._limit_bytes = limit_bytes
         self._before: dict[int, _Before] = {}
         self._kept: list[_Kept] = []
 
-    def before(self, index: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Copy the inputs: the operation may change them."""
-        odd = next((leaf for leaf in tree_leaves((args, kwargs)) if not is_plain(leaf)), None)
+    def before(
+        self, index: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], unread: Collection[int] = ()
+    ) -> None:
+        """Copy the inputs: the operation may change them. `unread` are the ids of those whose bits mean nothing."""
+        odd = next((leaf for leaf in tree_leaves((args, kwargs)) if not can_be_copied(leaf)), None)
         if odd is not None:
-            form = f" of {odd.layout}" if isinstance(odd, Tensor) else ""
-            self._nothing(index, func, _device((args, kwargs)), f"an input is a {type(odd).__name__}{form}")
+            self._left_out(index, func, f"an input is a {_described(odd)}")
             return
-        draws = torch.Tag.nondeterministic_seeded in func.tags
-        taken, named = copied((args, kwargs))
-        self._before[index] = _Before(taken, named, _generator_state(args, kwargs) if draws else None)
+        draws = signature(func).kind == "random"
+        state = state_digest(generator_for(args, kwargs)) if draws else None
+        copied_args, copied_kwargs = copied((args, kwargs))
+        read = [id(tensor) not in unread for tensor in tensors((args, kwargs))]
+        inputs = _inputs_digest((copied_args, copied_kwargs), read)
+        self._before[index] = _Before(copied_args, copied_kwargs, inputs, state)
 
-    def keep(self, index: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Any) -> None:
+    def keep(self, index: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], returned: Any) -> None:
         """Copy the outputs, do the operation again, and in float64."""
         if index not in self._before:
             return
-        before, results = self._before.pop(index), results_of(func, args, kwargs, outputs)
-        device = _device((args, kwargs, results))
-        if before.generator is not None and not torch.equal(before.generator, _generator_state(args, kwargs)):
-            self._nothing(index, func, device, "it draws random numbers")
-            return
-        if not all(map(is_plain, results)):
-            self._nothing(index, func, device, "an output is no plain tensor")
-            return
-        repeated = not written(func, args, kwargs)
-        again = _differing_repeat(func, before, results) if repeated else []
-        error = float64_error(func, before.args, before.kwargs, results)
-        no_error = [f"not done in float64: {error}"] if isinstance(error, str) else []
-        too_large = self._too_large(before, results)
-        seen = _seen(
-            index,
-            func,
-            device,
-            inputs=_inputs_digest(before),
-            repeated_equal=not again if repeated else None,
-            relative_error=None if isinstance(error, str) else error[0],
-            ulp_error=None if isinstance(error, str) else error[1],
-            tensors="inputs" not in too_large,
-            outputs="outputs" not in too_large,
-            scratch=list(signature(func).scratch),
-            left_out=[*too_large.values(), *no_error],
-        )
-        saved = [list(map(_output, given)) if seen.outputs else [] for given in (results, again)]
-        self._kept.append(_Kept(seen, before if seen.tensors else None, *saved))
+        before, call = self._before.pop(index), Call.of(signature(func), args, kwargs)
+        results = call.results(returned)
+        if before.generator and before.generator != state_digest(generator_for(args, kwargs)):
+            self._left_out(index, func, "it draws random numbers")
+        elif not all(map(has_bits, results)):
+            self._left_out(index, func, "an output is no plain tensor")
+        else:
+            self._kept.append(_kept(index, func, before, results))
 
-    def _nothing(self, index: int, func: Any, device: str, reason: str) -> None:
+    def _left_out(self, index: int, func: Any, reason: str) -> None:
         """Note that this operation could not be kept."""
-        self._kept.append(_Kept(_seen(index, func, device, left_out=[f"nothing saved: {reason}"]), None, [], []))
-
-    def _too_large(self, before: _Before, results: list[Tensor]) -> dict[str, str]:
-        """Which of inputs and outputs are too large to be saved, in words."""
-        sizes = {
-            "inputs": sum(tensor.untyped_storage().nbytes() for tensor in tensors((before.args, before.kwargs))),
-            "outputs": sum(tensor.nbytes for tensor in results),
-        }
-        limit = self._limit_bytes
-        return {
-            name: f"{name} not saved: they take {size / 1e9:.3g} GB, more than {limit / 1e9:.3g} GB"
-            for name, size in sizes.items()
-            if size > limit
-        }
+        self._kept.append(_Kept(_seen(index, func, left_out=[f"nothing saved: {reason}"])))
 
     def write(self, folder: Path) -> None:
         """Leave the tensors, the outputs and what is known of them in this folder."""
-        for kept in self._kept:
-            if kept.call:
-                call = {"name": kept.seen.name, "args": kept.call.args, "kwargs": kept.call.kwargs}
-                torch.save(tree_map(_storable, call), tensors_file(folder, kept.seen.index))
-            if kept.seen.outputs:
-                write_outputs(outputs_file(folder, kept.seen.index), kept.outputs, kept.again)
-        write_operations(folder, sorted((kept.seen for kept in self._kept), key=lambda seen: seen.index))
+        written = [_written(folder, kept) for kept in self._kept]
+        write_operations(folder, sorted(written, key=lambda seen: seen.index))
 
 
-def _seen(index: int, func: Any, device: str, **found: Any) -> CapturedOperation:
-    threads, switches = torch.get_num_threads(), flags.read()
-    return CapturedOperation(index, str(func), device, threads, switches, **found)
+def _written(folder: Path, kept: _Kept) -> CapturedOperation:
+    """Write an operation's tensors; what is known of it, with what tells whether they are still as they were."""
+    if kept.seen.outputs:
+        write_outputs(folder, kept.seen.index, kept.outputs)
+    if not kept.call:
+        return kept.seen
+    path, call = tensors_file(folder, kept.seen.index), {"args": kept.call.args, "kwargs": kept.call.kwargs}
+    torch.save(tree_map(_storable, {"name": kept.seen.name} | call), path)
+    size_bytes, crc32 = checksum(path)
+    return replace(kept.seen, tensors_bytes=size_bytes, tensors_crc32=crc32)
+
+
+def _described(leaf: Any) -> str:
+    """What cannot be copied, in words."""
+    if not isinstance(leaf, Tensor):
+        return type(leaf).__name__
+    form = "nested" if leaf.is_nested else f"{leaf.layout}, {leaf.dtype}, {leaf.device.type}"
+    return f"{type(leaf).__name__} ({form})"
+
+
+def _kept(index: int, func: Any, before: _Before, results: list[Tensor]) -> _Kept:
+    repeated = _repeated(func, before, results) if signature(func).repeatable else None
+    error, no_error = float64_error(func, before.args, before.kwargs, results)
+    too_large = _too_large(before, results)
+    with _DisableTorchDispatch():
+        seen = _seen(
+            index,
+            func,
+            inputs=before.inputs,
+            repeated=repeated,
+            relative_error=error,
+            tensors="inputs" not in too_large,
+            outputs="outputs" not in too_large,
+            scratch=list(signature(func).scratch),
+            left_out=[*too_large.values(), *([f"not done in float64: {no_error}"] if no_error else [])],
+        )
+        return _Kept(seen, before if seen.tensors else None, tuple(map(output_of, results)) if seen.outputs else ())
+
+
+def _repeated(func: Any, before: _Before, results: list[Tensor]) -> Size:
+    """How far the first of some repeats lies off that gives other bits, or else the last."""
+    for _ in range(REPEATS):
+        size = compared(results, called(func, *copied((before.args, before.kwargs))))
+        if size.differing:
+            break
+    return size
+
+
+def _too_large(before: _Before, results: list[Tensor]) -> dict[str, str]:
+    """Which of inputs and outputs are too large to be saved, in words."""
+    sizes = {
+        "inputs": sum(tensor.untyped_storage().nbytes() for tensor in tensors((before.args, before.kwargs))),
+        "outputs": sum(tensor.nbytes for tensor in results),
+    }
+    return {
+        name: f"{name} not saved: they take {_size_words(size)}, more than {_size_words(LIMIT_BYTES)}"
+        for name, size in sizes.items()
+        if size > LIMIT_BYTES
+    }
+
+
+def _size_words(size_bytes: int) -> str:
+    """A size in the largest unit of which it holds one: "6.72 kB"."""
+    power = next((power for power in (9, 6, 3) if size_bytes >= 10**power), 0)
+    return f"{size_bytes / 10**power:.3g} { {9: 'GB', 6: 'MB', 3: 'kB', 0: 'bytes'}[power] }"
+
+
+def _seen(index: int, func: Any, **found: Any) -> CapturedOperation:
+    return CapturedOperation(index, str(func), torch.get_num_threads(), flags.read(), **found)
 
 
 def _storable(leaf: Any) -> Any:
@@ -137,38 +174,9 @@ def _storable(leaf: Any) -> Any:
     return str(leaf) if isinstance(leaf, torch.memory_format) else leaf
 
 
-def _device(tree: Any) -> str:
-    """Where an operation with these tensors works: single numbers may lie on the CPU."""
-    return next((tensor.device.type for tensor in tensors(tree) if tensor.device.type != "cpu"), "cpu")
-
-
-def _generator_state(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
-    """The state of the generator that an operation with these arguments would draw from."""
-    leaves = tree_leaves((args, kwargs))
-    given = next((leaf for leaf in leaves if isinstance(leaf, torch.Generator)), None)
-    if given is not None:
-        return given.get_state()
-    device = next((tensor.device for tensor in tensors(leaves) if tensor.is_cuda), None)
-    return torch.get_rng_state() if device is None else torch.cuda.get_rng_state(device)
-
-
-def _differing_repeat(func: Any, before: _Before, results: list[Tensor]) -> list[Tensor]:
-    """The results of the first of some repeats that gives other bits, nothing if none does."""
-    for _ in range(REPEATS):
-        again = called(func, *copied((before.args, before.kwargs)))
-        if not all(map(same_bits, results, again)):
-            return again
-    return []
-
-
-def _output(tensor: Tensor) -> Output:
-    bits = raw(tensor).to("cpu", copy=True).numpy()  # a copy on a CPU too: training goes on in the tensor's memory
-    real = tensor.dtype.to_real() if tensor.is_complex() else tensor.dtype
-    return Output(bits.view(np.dtype(f"u{bits.itemsize}")), str(real).removeprefix("torch."))
-
-
-def _inputs_digest(before: _Before) -> str:
-    """Covers the tensors, and every other argument as text."""
-    tree = before.args, before.kwargs
+def _inputs_digest(tree: Any, read: Sequence[bool]) -> str:
+    """Covers those tensors that are read, and every other argument as text."""
+    with _DisableTorchDispatch():
+        bits = digest(compress(tensors(tree), read))
     rest = repr(tree_map_only(Tensor, lambda _: "tensor", tree))
-    return hashlib.sha256(f"{digest(tensors(tree))} {rest}".encode()).hexdigest()[:32]
+    return hashlib.sha256(f"{bits} {rest}".encode()).hexdigest()[:32]

@@ -21,6 +21,8 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from runner.worker.bits import as_real
+
 _GOLDEN, _MIX_1, _MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _BITS_32, _BITS_33, _BITS_34, _BITS_37 = ((1 << bits) - 1 for bits in (32, 33, 34, 37))
 # Words that are summed into one: part of the definition. Few enough that on a CPU weights and products stay in cache.
@@ -63,7 +65,7 @@ def lanes_of_each(tensors: Sequence[Tensor]) -> list[Tensor]:
     for places in alike.values():
         for start in range(0, len(places), _AT_ONCE):
             some = places[start : start + _AT_ONCE]
-            rows = _rows([_real(tensors[place].detach()).reshape(-1) for place in some])
+            rows = _rows([as_real(tensors[place]).reshape(-1) for place in some])
             weights = _weights(0, rows.device)[:, : rows.shape[1]]
             found |= zip(some, (rows.unsqueeze(1) * weights).sum(-1), strict=True)
     return [found[place] for place in range(len(tensors))]
@@ -80,7 +82,7 @@ def _rows(flat: list[Tensor]) -> Tensor:
 
 def _words(tensors: list[Tensor]) -> Iterable[Tensor]:
     """The raw bits as int32 words, one flat tensor a type: few large kernels instead of many small ones."""
-    flat = [_real(tensor.detach()).reshape(-1) for tensor in tensors]
+    flat = [as_real(tensor).reshape(-1) for tensor in tensors]
     for dtype in dict.fromkeys(tensor.dtype for tensor in flat):
         same = [tensor for tensor in flat if tensor.dtype == dtype]
         raw = torch.cat(same) if len(same) > 1 else same[0].contiguous()
@@ -88,11 +90,6 @@ def _words(tensors: list[Tensor]) -> Iterable[Tensor]:
         if missing or raw.storage_offset() * raw.itemsize % 4:
             raw = torch.cat([raw.view(torch.uint8), raw.new_zeros(missing, dtype=torch.uint8)])
         yield raw.view(torch.int32)
-
-
-def _real(tensor: Tensor) -> Tensor:
-    """The tensor without complex numbers, and with every lazy conjugation and negation carried out."""
-    return (torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor).resolve_neg()
 
 
 def _sums(words: Tensor, level: int) -> list[Tensor]:

@@ -7,7 +7,7 @@ backward pass carries the number that autograd gave to it when its forward opera
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from runner.kernel_use import KernelCall, KernelUse
 from runner.operation import Part
 from runner.study import kernels_file
 from runner.trial import Trial
-from runner.worker.module_calls import followed
+from runner.worker.hooks import hooked
 
 MODULE, OPTIMIZER = "module of the model: ", "optimizer of the training"
 _BACKWARD, _USER = 1, 7  # at::RecordScope
@@ -106,28 +106,17 @@ class KernelProbe:
             self._use.write(kernels_file(folder))
 
 
-@contextmanager
-def _ranges(model: nn.Module) -> Iterator[None]:
+def _ranges(model: nn.Module) -> AbstractContextManager[None]:
     """Mark every call of a module; a compiled model is marked as a whole."""
     opened: list[Any] = []
-    handles = []
-    for path, module in [("", model)] if hasattr(model, "_orig_mod") else followed(model):
-        handles.append(module.register_forward_pre_hook(_opening(f"{MODULE}{path}", opened)))
-        handles.append(
-            module.register_forward_hook(lambda *_: opened.pop().__exit__(None, None, None), always_call=True)
-        )
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
+    def enter(path: str, *_: Any) -> None:
+        opened.append(record_function(f"{MODULE}{path}").__enter__())
 
-def _opening(name: str, opened: list[Any]) -> Any:
-    def enter(*_: Any) -> None:
-        opened.append(record_function(name).__enter__())
+    def leave(*_: Any) -> None:
+        opened.pop().__exit__(None, None, None)
 
-    return enter
+    return hooked(model, enter, leave)
 
 
 def events_of(found: Iterable[Any]) -> list[Event]:

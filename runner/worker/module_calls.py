@@ -5,17 +5,19 @@ is an entry wherever it hands on a tensor of its own making, to a module that it
 """
 
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from runner.worker.call import tensors
-from runner.worker.deferred import has_bits
-from runner.worker.recorder import Known, Recorder, generator_state
+from runner.worker.bits import has_bits
+from runner.worker.call import as_text, tensors
+from runner.worker.generator import default_generator, state_digest
+from runner.worker.gradients import Gradients
+from runner.worker.hooks import hooked, uncompiled
+from runner.worker.recorder import Known, Recorder
 
 
 @dataclass(eq=False)
@@ -26,12 +28,12 @@ class _Frame:
     module: nn.Module
     scalars: str
     values: list[Known]
-    generator: bytes
+    random_state: str
     calls: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Memory:
+class _Look:
     """What a tensor was like when its bits were looked at."""
 
     tensor: weakref.ref[Tensor]
@@ -43,31 +45,22 @@ class _Memory:
 class Calls:
     """The calls of one step.
 
-    `states` holds the parameters and buffers of modules by path. `order` numbers the modules by their first call,
-    `taken` holds what each took, `given` what the model gave.
+    `states` holds the parameters and buffers of modules by path, `gradients` follows what the calls make. `order`
+    numbers the modules by their first call, `taken` holds what each took.
     """
 
     recorder: Recorder
     device: torch.device
     states: dict[str, list[Known]]
+    gradients: Gradients
     order: dict[str, int] = field(default_factory=dict)
     taken: dict[str, list[Known]] = field(default_factory=dict)
-    given: list[Known] = field(default_factory=list)
     _frames: list[_Frame] = field(default_factory=list)
-    _memories: dict[int, _Memory] = field(default_factory=dict)
+    _looks: dict[int, _Look] = field(default_factory=dict)
 
-    @contextmanager
-    def following(self, model: nn.Module, whole: bool) -> Iterator[None]:
-        """Follow the model's modules by hooks; only the model itself if it is to be seen as a `whole`."""
-        handles = []
-        for path, module in [("", model)] if whole else followed(model):
-            handles.append(module.register_forward_pre_hook(self._entering(path), with_kwargs=True))
-            handles.append(module.register_forward_hook(self._left, with_kwargs=True, always_call=True))
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
+    def following(self, model: nn.Module) -> AbstractContextManager[None]:
+        """Follow the model's modules."""
+        return hooked(model, self._enter, self._leave)
 
     def position(self, path: str) -> tuple[int, bool]:
         """When a module was first called, as a key; of one that never was: when that was which uses its weights."""
@@ -76,24 +69,20 @@ class Calls:
             called = called.rpartition(".")[0]
         return self.order.get(called, -1), called != path
 
-    def _entering(self, path: str) -> Any:
-        def enter(module: nn.Module, args: Any, kwargs: Any) -> None:
-            taken = tensors((args, kwargs))
-            if self._frames:
-                self._hand_on(self._frames[-1], taken)
-            values = [self._known(tensor) for tensor in taken]
-            self.order.setdefault(path, len(self.order))
-            self.taken.setdefault(path, []).extend(values)
-            inner = getattr(module, "_orig_mod", module)
-            state = generator_state(self.device)
-            self._frames.append(_Frame(path, inner, scalar_text((args, kwargs)), values, state))
+    def _enter(self, path: str, module: nn.Module, args: Any, kwargs: Any) -> None:
+        taken = tensors((args, kwargs))
+        if self._frames:
+            self._hand_on(self._frames[-1], taken)
+        values = [self._known(tensor) for tensor in taken]
+        self.order.setdefault(path, len(self.order))
+        self.taken.setdefault(path, []).extend(values)
+        scalars = as_text((args, kwargs), lambda found: ", ".join("%" for _ in found))
+        self._frames.append(_Frame(path, uncompiled(module), scalars, values, self._random_state()))
 
-        return enter
-
-    def _left(self, module: nn.Module, _args: Any, _kwargs: Any, output: Any) -> None:
+    def _leave(self, module: nn.Module, _args: Any, _kwargs: Any, output: Any) -> None:
         """Record the call; also one that an error ended, which gives nothing."""
         frame = self._frames.pop()
-        while frame.module is not getattr(module, "_orig_mod", module):
+        while frame.module is not uncompiled(module):
             frame = self._frames.pop()  # one that ended before its hooks were called
         made = tensors(output)
         if not frame.calls or not frame.path:
@@ -102,12 +91,12 @@ class Calls:
             self._hand_on(frame, made)
         given = [self._known(tensor) for tensor in made]
         if not frame.path:
-            self.given = given
+            self.gradients.give(given, made)
         if self._frames:
             caller = self._frames[-1]
             caller.calls += 1
             caller.values.extend(given)
-            caller.generator = frame.generator
+            caller.random_state = frame.random_state
 
     def _hand_on(self, frame: _Frame, handed: list[Tensor]) -> None:
         """Record what the call's own code made of what it had, if any of these tensors is new."""
@@ -117,20 +106,27 @@ class Calls:
 
     def _record(self, frame: _Frame, made: list[Tensor]) -> None:
         """An entry for a call's own code. What a module without calls gives is looked at anew, whatever it says."""
-        index, state = self.recorder.next_index, generator_state(self.device)
+        index, state = self.recorder.next_index, self._random_state()
+        drawn = state != frame.random_state
         made = list({id(tensor): tensor for tensor in made}.values())
         outputs = [self._known(tensor, index, anew=not frame.calls) for tensor in made]
+        inputs = [*dict.fromkeys(frame.values), *self._weights(frame)]
+        self.gradients.follow(frame.path, [*inputs, *outputs], made)
         self.recorder.add(
             part="forward" if torch._C._current_autograd_node() is None else "backward",
             name=type(frame.module).__name__,
             module=frame.path,
-            inputs=[*dict.fromkeys(frame.values), *self._weights(frame)],
+            inputs=inputs,
             outputs=outputs,
             scalars=frame.scalars,
-            generator=frame.generator if state != frame.generator else None,
+            kind="random" if drawn else "computed",
+            random=frame.random_state if drawn else None,
         )
         frame.values.extend(outputs)
-        frame.generator = state
+        frame.random_state = state
+
+    def _random_state(self) -> str:
+        return state_digest(default_generator(self.device))
 
     def _weights(self, frame: _Frame) -> list[Known]:
         """The module's parameters and buffers, with those of modules below it that it may use without calling them."""
@@ -142,42 +138,17 @@ class Calls:
         """The tensor as it is now, looked at again only if it may have changed."""
         known = None if anew else self._remembered(tensor)
         if known is None:
-            known = self.recorder.look_at(tensor, source)
+            known = self.recorder.look_at(tensor, source, finite=source is not None)
             if has_bits(tensor) and not tensor.is_inference():  # those count no changes
-                self._memories[id(tensor)] = _Memory(weakref.ref(tensor), _state(tensor), known)
+                self._looks[id(tensor)] = _Look(weakref.ref(tensor), _state(tensor), known)
         return known
 
     def _remembered(self, tensor: Tensor) -> Known | None:
-        memory = self._memories.get(id(tensor))
-        same = memory is not None and memory.tensor() is tensor and memory.state == _state(tensor)
-        return memory.known if memory and same else None
+        look = self._looks.get(id(tensor))
+        same = look is not None and look.tensor() is tensor and look.state == _state(tensor)
+        return look.known if look and same else None
 
 
 def _state(tensor: Tensor) -> tuple[Any, ...]:
     """What changes with the tensor, as far as PyTorch knows of it."""
     return tensor._version, tensor.data_ptr(), tensor.shape, tensor.stride()
-
-
-def followed(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
-    """The modules to follow, by path: TorchScript knows no hooks, and an encoder layer goes another way with them."""
-    closed: tuple[str, ...] = ()
-    for path, module in model.named_modules():
-        if path.startswith(closed):
-            continue
-        fast = isinstance(module, nn.TransformerEncoderLayer) and not module.training
-        if fast or isinstance(module, torch.jit.ScriptModule):
-            closed += (f"{path}." if path else "",)
-        else:
-            yield path, module
-
-
-def scalar_text(value: Any) -> str:
-    """Arguments as text, without addresses: numbers and words as they are, tensors and other objects by their type."""
-    if isinstance(value, Tensor):
-        return "%"
-    if isinstance(value, tuple | list):
-        return f"[{', '.join(map(scalar_text, value))}]"
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{key}: {scalar_text(one)}' for key, one in value.items())}}}"
-    plain = value is None or isinstance(value, bool | int | float | complex | str | torch.dtype | torch.device)
-    return repr(value) if plain else type(value).__name__

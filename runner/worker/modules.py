@@ -1,23 +1,24 @@
 """probe=modules: what every module of the model took and gave in the first steps, its gradients and its new weights.
 
-Digests are taken where the tensors are and read at the end of a step. Of a gradient pass only the parameters' gradients
-are looked at, module after module in the order in which the pass reaches them: what flows between modules there would
-double the cost. The gradients before stand for it as inputs.
+Digests are taken where the tensors are and read at the end of a step. Gradients between modules are entries as they
+arrive; those of parameters follow, module after module in the order in which the pass reaches them.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from runner.study import ops_file
+from runner.study import trace_file
 from runner.trace import Trace
 from runner.trial import Trial
-from runner.worker.deferred import has_bits
+from runner.worker.bits import has_bits
 from runner.worker.digest import lanes
+from runner.worker.gradients import Gradients
+from runner.worker.hooks import uncompiled
 from runner.worker.module_calls import Calls
 from runner.worker.recorder import Known, Recorder
 
@@ -29,7 +30,7 @@ class ModuleProbe:
 
     def __init__(self, trial: Trial, model: nn.Module, device: torch.device):
         self._trial, self._outer, self._device = trial, model, device
-        self._model: nn.Module = getattr(model, "_orig_mod", model)
+        self._model = uncompiled(model)
         self._compiled = model is not self._model
         self._owners = {path: module for path, module in self._model.named_modules() if _state_of(module)}
         self._recorder = Recorder()
@@ -38,23 +39,20 @@ class ModuleProbe:
 
     @contextmanager
     def step(self, number: int) -> Iterator[None]:
-        """Trace this step, if it is one of the first; what a failing step has done is kept as far as possible."""
+        """Trace this step, if it is one of the first."""
         if number > self._trial.config["probe"]["steps"]:
             yield
             return
-        self._recorder.step = number
-        self._states = self._states or self._looked_at(self._own(), made=False)
-        self._calls = Calls(self._recorder, self._device, self._states)
-        try:
-            with self._calls.following(self._outer, whole=self._compiled):
-                yield
-        except BaseException:
-            with suppress(RuntimeError):  # the device may be what has failed
-                self._recorder.read()
-            raise
-        finally:
-            self._calls = None
-        self._recorder.read()
+        with self._recorder.recording(number):
+            self._states = self._states or self._looked_at(self._own(), made=False)
+            gradients = Gradients(self._recorder, self._model)
+            self._calls = Calls(self._recorder, self._device, self._states, gradients)
+            try:
+                with self._calls.following(self._outer):
+                    yield
+            finally:
+                gradients.end()
+                self._calls = None
 
     @contextmanager
     def optimizing(self) -> Iterator[None]:
@@ -72,7 +70,7 @@ class ModuleProbe:
         trial, recorder = self._trial, self._recorder
         note = COMPILED if self._compiled else None
         operations = tuple(recorder.operations())
-        Trace("modules", trial.cell, trial.number, recorder.step, operations, note).write(ops_file(folder))
+        Trace("modules", trial.cell, trial.number, recorder.step, operations, note).write(trace_file(folder))
 
     def _gradients(self, calls: Calls) -> dict[str, list[Known]]:
         """The gradients of each module's own parameters, recorded in the order in which they were computed."""
@@ -83,9 +81,10 @@ class ModuleProbe:
             found[path] = [parameter.grad for parameter in parameters if parameter.grad is not None]
         found = {path: gradients for path, gradients in found.items() if gradients}
         looked_at = self._looked_at(found)
-        before = calls.given
+        before = calls.gradients.given
         for path, gradients in looked_at.items():
-            inputs = [*before, *calls.taken.get(path, ()), *self._states[path]]
+            behind = calls.gradients.behind(self._owners[path].parameters(recurse=False)) or before
+            inputs = [*dict.fromkeys([*behind, *calls.taken.get(path, ()), *self._states[path]])]
             self._recorder.add("backward", f"gradient of {self._class(path)}", path, inputs, gradients)
             before = gradients
         return looked_at
@@ -104,7 +103,7 @@ class ModuleProbe:
             return []
         index, every = self._recorder.next_index, [known for some in gradients.values() for known in some]
         there = [one.grad for one in self._model.parameters() if one.grad is not None and has_bits(one.grad)]
-        together = [self._recorder.look_at(lanes(there), index)]
+        together = [self._recorder.look_at(lanes(there), index, finite=True)]
         self._recorder.add("backward", "all gradients", "", every, together)
         return together
 
@@ -113,7 +112,7 @@ class ModuleProbe:
         index = self._recorder.next_index
         sources = [index + place if made else None for place, some in enumerate(tensors.values()) for _ in some]
         flat = [tensor for some in tensors.values() for tensor in some]
-        known = iter(self._recorder.look_at_each(flat, sources))
+        known = iter(self._recorder.look_at_each(flat, sources, finite=made))
         return {path: list(islice(known, len(some))) for path, some in tensors.items()}
 
     def _own(self) -> dict[str, list[Tensor]]:

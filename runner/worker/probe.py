@@ -45,9 +45,9 @@ def probe_of(trial: Trial, model: nn.Module, device: torch.device) -> Probe:
     """The probe that the trial's settings ask for; `model` stands on its device, compiled where it is to be."""
     name = trial.config.get("probe", {}).get("name", "none")
     if name == "ops":
-        from runner.worker.operations import operation_probe
+        from runner.worker.operations import OperationProbe
 
-        return operation_probe(trial, model)
+        return OperationProbe(trial, model)
     if name == "modules":
         from runner.worker.modules import ModuleProbe
 

@@ -1,4 +1,4 @@
-"""Shows that an operation of PyTorch gives different results for equal inputs. runner.repro fills in which one."""
+"""Shows that an operation of PyTorch gives different results for equal inputs."""  # to be filled in: docstring
 
 import copy
 import hashlib
@@ -10,18 +10,25 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+# to be filled in: variables
 import torch
 from torch import Tensor
 
-OPERATION = torch.ops.aten.relu.default
-SCRATCH: tuple[int, ...] = ()
+# to be filled in: switches
+
+OPERATION = torch.ops.aten.relu.default  # to be filled in: operation
+SCRATCH: tuple[int, ...] = ()  # to be filled in: scratch
 
 CALLS, SECONDS, PROCESSES = 1000, 60.0, 10
+MORE_SECONDS, REPORT_SECONDS = 3.0, 5.0  # to go on after a first mismatch; between two lines of progress
 TENSORS = Path(__file__).with_suffix(".pt")
 
 
 def main() -> int:
     """Show the inputs, call the operation many times here and then in new processes. Returns 1 if results differed."""
+    if not TENSORS.is_file():
+        print(f"{TENSORS}: the tensors are missing; put them beside this file", file=sys.stderr)
+        return 2
     saved = torch.load(TENSORS, map_location=on_first_device, weights_only=True)
     arguments = restored(saved["args"]), restored(saved["kwargs"])
     if sys.argv[1:] == ["--digest"]:
@@ -83,12 +90,17 @@ def digest(results: list[Tensor]) -> str:
 
 def differs_when_repeated(arguments: Any) -> bool:
     """Call it again and again in this process, and say how many different results there were."""
-    first, end_s, calls, largest = call(arguments), time.monotonic() + SECONDS, 1, 0.0
-    different = {digest(first)}
-    while calls < CALLS and time.monotonic() < end_s:
+    first, start_s, calls, largest = call(arguments), time.monotonic(), 1, 0.0
+    end_s, report_s, different = start_s + SECONDS, start_s + REPORT_SECONDS, {digest(first)}
+    while calls < CALLS and (now_s := time.monotonic()) < end_s:
+        if now_s > report_s:
+            print(f"  {calls} calls: {counted(different)} so far", flush=True)
+            report_s = now_s + REPORT_SECONDS
         again = call(arguments)
         calls += 1
         if not all(torch.equal(raw(one), raw(other)) for one, other in zip(first, again, strict=True)):
+            if len(different) == 1:
+                end_s = min(end_s, time.monotonic() + MORE_SECONDS)
             different.add(digest(again))
             largest = max(largest, *(difference(one, other) for one, other in zip(first, again, strict=True)))
     size = f", by up to {largest:.3g}" if len(different) > 1 else ""

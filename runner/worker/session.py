@@ -127,7 +127,8 @@ def made(trial: Trial, data: Data, device: torch.device) -> Work:
 def train(work: Work, clock: Clock, probe: Probe) -> tuple[Trained, dict[str, float | None]]:
     """Train; there is nothing that the clock does not measure."""
     config, steps, classes = work.trial.config, work.steps, work.data.classes
-    return train_model(work.model, work.batches(), config, steps, classes, clock, work.evaluate, probe), {}
+    number = work.trial.number
+    return train_model(work.model, work.batches(), config, steps, classes, clock, work.evaluate, probe, number), {}
 
 
 def trained_again(work: Work) -> list[Digests]:

@@ -1,13 +1,10 @@
-"""What an operation's schema says of a call: which tensors it reads and writes, what it draws, the rest as text."""
+"""What an operation's schema says of its calls: which arguments they write, whether they draw or can be repeated."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
-from itertools import chain
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from runner.operation import Kind
 
@@ -66,61 +63,6 @@ class Signature:
     scratch: tuple[int, ...] = ()
     repeatable: bool = False
     composite: bool = False
-
-
-@dataclass(slots=True)
-class Call:
-    """The arguments of one call: all tensors in order, the places of those it writes, everything else as text."""
-
-    tensors: list[Tensor] = field(default_factory=list)
-    writes: list[int] = field(default_factory=list)
-    overwrites: list[int] = field(default_factory=list)
-    scalars: str = ""
-    generator: torch.Generator | None = None
-
-    @classmethod
-    def of(cls, form: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> "Call":
-        """The call with these arguments."""
-        call, texts = cls(), []
-        for argument, value in _bound(form.arguments, args, kwargs):
-            first = len(call.tensors)
-            texts.append(f"{argument.name}={call._text(value)}")
-            if argument.writes:
-                call.writes += range(first, len(call.tensors))
-            if argument.overwrites:
-                call.overwrites += range(first, len(call.tensors))
-        call.scalars = ", ".join(texts)
-        return call
-
-    def _text(self, value: Any) -> str:
-        """One text for one value, the same in every process; tensors are taken down and stand there by their place."""
-        if isinstance(value, Tensor):
-            self.tensors.append(value)
-            return f"#{len(self.tensors) - 1}"
-        if isinstance(value, (list, tuple)):
-            if len(value) > 1 and all(isinstance(one, Tensor) for one in value):
-                self.tensors += value
-                return f"[#{len(self.tensors) - len(value)}..#{len(self.tensors) - 1}]"
-            return f"[{', '.join(map(self._text, value))}]"
-        if isinstance(value, torch.Generator):
-            self.generator = value
-        if isinstance(value, torch.device):
-            return value.type  # trials may run on different cards
-        if value is None or isinstance(value, (bool, int, float, complex, str)):
-            return repr(value)
-        if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
-            return str(value)
-        return type(value).__name__  # what else there is would show where it lies in memory
-
-
-def _bound(
-    arguments: tuple[Argument, ...], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Iterator[tuple[Argument, Any]]:
-    named = {argument.name: argument for argument in arguments} if kwargs else {}
-    unnamed = (Argument(str(place)) for place in range(len(arguments), len(args)))
-    yield from zip(chain(arguments, unnamed), args, strict=False)
-    for name in sorted(kwargs):
-        yield named.get(name, Argument(name)), kwargs[name]
 
 
 @cache

@@ -6,7 +6,7 @@ from typing import Literal
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from runner.worker.deferred import has_bits
+from runner.worker.bits import has_bits
 
 Content = Literal["bits", "uninitialised", "scratch"]
 

@@ -5,93 +5,58 @@ optimizer are seen like the forward pass. While one is looked at, the looking it
 where another mode stands around this one and changes what operations do.
 """
 
-import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cache, partial
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch._C import _DisableTorchDispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from runner.operation import Operation, Part, Repeated, Value
+from runner.operation import Part, Repeated
 from runner.worker.attribution import Attribution
-from runner.worker.call import copied, tensors
-from runner.worker.deferred import Deferred, has_bits
+from runner.worker.bits import has_bits
+from runner.worker.call import Call, copied
+from runner.worker.capture import Capture
+from runner.worker.generator import generator_for, state_digest
+from runner.worker.recorder import Known, Recorder
 from runner.worker.repeat import compared
-from runner.worker.signature import Call, Signature, signature
+from runner.worker.signature import signature
 from runner.worker.storages import Content, Storages
 
 
-class Keeper(Protocol):
-    """Keeps inputs and outputs of the operations with these indices: runner.worker.capture.Capture does."""
-
-    indices: frozenset[int]
-
-    def before(self, index: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Take the inputs."""
-
-    def keep(self, index: int, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outputs: Any) -> None:
-        """Take the outputs."""
-
-    def write(self, folder: Path) -> None:
-        """Leave what was kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A value whose digest is still on its device: `digest` and `finite` are the places of the answers."""
-
-    shape: tuple[int, ...]
-    dtype: str
-    digest: int | None
-    source: int | None = None
-    finite: int | None = None
-
-    def value(self, digests: list[str], finite: list[str | None]) -> Value:
-        """The value, with the answers at hand."""
-        digest = None if self.digest is None else digests[self.digest]
-        not_finite = None if self.finite is None else finite[self.finite]
-        return Value(digest, self.shape, self.dtype, self.source, not_finite)
-
-
 class Tracer(TorchDispatchMode):
-    """While it is entered it sees every operation; `read` makes `operations` of what was seen."""
+    """While it is entered it sees every operation, and adds it to the entries of its `recorder`."""
 
     supports_higher_order_operators = True
 
-    def __init__(self, model: nn.Module, repeat: bool, keeper: Keeper | None):
+    def __init__(self, model: nn.Module, repeat: bool, capture: Capture):
         super().__init__()  # type: ignore[no-untyped-call]
-        self.operations: list[Operation] = []
-        self.attribution, self.storages = Attribution(model), Storages()
-        self.number, self.optimizing = 0, False
-        self._repeat, self._keeper = repeat, keeper
-        self._deferred = Deferred()
-        self._unread: list[tuple[Callable[..., Operation], list[_Asked], list[_Asked]]] = []
+        self.recorder, self.attribution, self.storages = Recorder(), Attribution(model), Storages()
+        self.optimizing = False
+        self._repeat, self._capture = repeat, capture
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if any(one is not torch.Tensor for one in types):
+            return NotImplemented  # a subclass's own dispatch divides it into operations, which come here again
         kwargs, form = kwargs or {}, signature(func)
         if form.name.startswith("profiler.") or (types and func is torch.ops.aten.detach.default):
             return func(*args, **kwargs)  # marks that the optimizer sets; copies of handles that autograd saves
         if form.composite:  # inference, where no autograd has divided it before
             with self:
                 return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
-        call, index = Call.of(form, args, kwargs), len(self.operations) + len(self._unread)
+        call = Call.of(form, args, kwargs)
         part, module, line = self._where(call)
+        random = state_digest(generator_for(args, kwargs)) if form.kind == "random" else None
         with _DisableTorchDispatch():
-            random = _generator_state(call, kwargs) if form.kind == "random" else None
-            inputs = self._inputs(form, call)
-        result, repeated = self._done(form, call, index, random, func, args, kwargs)
+            inputs = self._inputs(call)
+        unread = {id(tensor) for tensor, known in zip(call.tensors, inputs, strict=True) if known.digest is None}
+        result, repeated = self._done(call, random, unread, func, args, kwargs)
         with _DisableTorchDispatch():
-            outputs = self._outputs(form, call, index, result, module)
-        said = self.number, part, form.kind, form.name, module, line, call.scalars
-        made = partial(Operation, index, *said, writes=tuple(call.writes), random=random, repeated=repeated)
-        self._unread.append((made, inputs, outputs))
+            outputs = self._outputs(call, result, module)
+        said = call.scalars, form.kind, line, tuple(call.writes), random, repeated
+        self.recorder.add(part, form.name, module, inputs, outputs, *said)
         return result
 
     def _where(self, call: Call) -> tuple[Part, str, str | None]:
@@ -101,101 +66,58 @@ class Tracer(TorchDispatchMode):
             return "optimizer", module or (owners.pop() if len(owners) == 1 else ""), line
         return "forward" if torch._C._current_autograd_node() is None else "backward", module, line
 
-    def _inputs(self, form: Signature, call: Call) -> list[_Asked]:
-        asked, means_nothing = [], form.kind in ("view", "uninitialised")
+    def _inputs(self, call: Call) -> list[Known]:
+        found, means_nothing = [], call.form.kind in ("view", "uninitialised")
         for place, tensor in enumerate(call.tensors):
             memory = self.storages.find(tensor)
-            content = memory.content if memory else "bits"
+            content, source = (memory.content, memory.source) if memory else ("bits", None)
             unread = content == "scratch" or (content == "uninitialised" and place in call.writes)
             skip = means_nothing or unread or place in call.overwrites
-            digest = None if skip else self._deferred.digest(tensor)
-            asked.append(_Asked(_shape(tensor), _name(tensor.dtype), digest, memory.source if memory else None))
-        return asked
+            look = self.recorder.pass_over if skip else self.recorder.look_at
+            found.append(look(tensor, source))
+        return found
 
-    def _outputs(self, form: Signature, call: Call, index: int, result: Any, module: str) -> list[_Asked]:
-        asked, scratch = [], _scratch(form, result)
-        for tensor in _results(call, result):
+    def _outputs(self, call: Call, returned: Any, module: str) -> list[Known]:
+        found, index, kind, scratch = [], self.recorder.next_index, call.form.kind, call.scratch(returned)
+        for tensor in call.outputs(returned):
             content: Content = "scratch" if id(tensor) in scratch else "bits"
-            if form.kind == "uninitialised":
+            if kind == "uninitialised":
                 content = "uninitialised"
-            if form.kind != "view":
+            if kind != "view":
                 self.storages.wrote(tensor, index, content)
             if self.optimizing and module:
                 self.storages.belongs(tensor, module)
-            looked_at = form.kind != "view" and content == "bits"
-            digest = self._deferred.digest(tensor) if looked_at else None
-            finite = self._deferred.finite(tensor) if looked_at else None
-            asked.append(_Asked(_shape(tensor), _name(tensor.dtype), digest, finite=finite))
-        return asked
+            means_something = kind != "view" and content == "bits"
+            recorder = self.recorder
+            found.append(recorder.look_at(tensor, finite=True) if means_something else recorder.pass_over(tensor))
+        return found
 
     def _done(
-        self, form: Signature, call: Call, index: int, random: str | None, func: Any, args: Any, kwargs: Any
+        self, call: Call, random: str | None, unread: set[int], func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Any, Repeated | None]:
         """Do the operation, and where it can be repeated do it again on copies, which the first call never sees.
 
-        The copies are made before, since some operations change their inputs without saying so.
+        The copies are made before, since some operations change their inputs without saying so. `unread` are the ids
+        of the inputs whose bits mean nothing.
         """
-        keeper = self._keeper if self._keeper and index in self._keeper.indices else None
-        again = None
-        if self._repeat and form.repeatable and all(map(has_bits, call.tensors)):
-            with _DisableTorchDispatch():
-                again = copied((args, kwargs))
-        if keeper:
-            keeper.before(index, func, args, kwargs)
-        result = func(*args, **kwargs)
-        if keeper:
-            keeper.keep(index, func, args, kwargs, result)
-        if again is None or (random and random != _generator_state(call, kwargs)):
-            return result, None
-        results = func(*again[0], **again[1])
-        with _DisableTorchDispatch():
-            return result, _compared(form, result, results)
-
-    def read(self) -> None:
-        """Wait for the digests of what was seen."""
-        with _DisableTorchDispatch():
-            digests, finite = self._deferred.read()
-        for made, *values in self._unread:
-            inputs, outputs = (tuple(one.value(digests, finite) for one in some) for some in values)
-            self.operations.append(made(inputs=inputs, outputs=outputs))
-        self._unread.clear()
-        self.storages.forget_freed()
+        wanted = self.recorder.next_index in self._capture.indices
+        repeatable = self._repeat and call.form.repeatable and all(map(has_bits, call.tensors))
+        again = copied((args, kwargs)) if repeatable else None
+        if wanted:
+            self._capture.before(self.recorder.next_index, func, args, kwargs, unread)
+        returned = func(*args, **kwargs)
+        if wanted:
+            self._capture.keep(self.recorder.next_index, func, args, kwargs, returned)
+        if again is None or (random and random != state_digest(generator_for(args, kwargs))):
+            return returned, None
+        return returned, _repeated(call, returned, Call.of(call.form, *again), func(*again[0], **again[1]))
 
 
-def _shape(tensor: Tensor) -> tuple[int, ...]:
-    return () if tensor.is_nested else tuple(tensor.shape)  # nested tensors have none
-
-
-@cache
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
-def _results(call: Call, result: Any) -> list[Tensor]:
-    """What the operation returned, then what it wrote without returning it."""
-    returned = tensors(result)
-    there = {id(tensor) for tensor in returned}
-    return returned + [call.tensors[place] for place in call.writes if id(call.tensors[place]) not in there]
-
-
-def _scratch(form: Signature, result: Any) -> set[int]:
-    """The ids of those outputs whose bits mean nothing."""
-    return {id(result[place]) for place in form.scratch if place < len(result)}
-
-
-def _compared(form: Signature, result: Any, again: Any) -> Repeated | None:
-    """The outputs of two calls side by side; None where there is nothing to compare."""
-    scratch = _scratch(form, result)
-    pairs = zip(tensors(result), tensors(again), strict=True)
-    meant = [(one, other) for one, other in pairs if id(one) not in scratch and has_bits(one)]
-    return compared(*zip(*meant, strict=True)) if meant else None
-
-
-def _generator_state(call: Call, kwargs: Mapping[str, Any]) -> str | None:
-    """The digest of the state from which the operation draws. A CUDA generator's lies on the host: nothing waits."""
-    device = next((tensor.device for tensor in call.tensors if tensor.is_cuda), None) or kwargs.get("device")
-    generator = call.generator or torch.default_generator
-    if call.generator is None and device is not None and torch.device(device).type == "cuda":
-        index = torch.device(device).index
-        generator = torch.cuda.default_generators[torch.cuda.current_device() if index is None else index]
-    return hashlib.sha256(generator.get_state().numpy().tobytes()).hexdigest()[:32]
+def _repeated(call: Call, returned: Any, again: Call, returned_again: Any) -> Repeated | None:
+    """The results of two calls side by side; None where there is nothing to compare."""
+    pairs = zip(call.results(returned), again.results(returned_again), strict=True)
+    readable = [pair for pair in pairs if has_bits(pair[0])]
+    if not readable:
+        return None
+    size = compared(*zip(*readable, strict=True))
+    return Repeated(not size.differing, size.max_ulp, size.max_relative)

@@ -1,20 +1,24 @@
 """The training loop. Straight, so that a reader sees what is timed and what is not."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import SGD, AdamW, Optimizer
-from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler
+from torch.optim import SGD, Adam, AdamW, Optimizer
+from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LRScheduler
 
 from runner.worker.clock import Clock
 from runner.worker.digest import digest, lanes, text
+from runner.worker.poke import poke
 from runner.worker.probe import NO_PROBE, Probe
 from runner.worker.task import check_outputs, check_targets, objective
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
+# What the cells of older studies do not say.
+NEUTRAL = {"nesterov": False, "bias_factor": 1.0, "warmup_steps": 0, "poke": "none"}
 
 
 @dataclass
@@ -42,16 +46,40 @@ class Trained:
 
 
 def make_optimizer(model: nn.Module, train: dict[str, Any], fused: bool | None = None) -> Optimizer:
-    """SGD with momentum, or AdamW, as `train` says; `fused` None leaves the implementation to PyTorch."""
+    """SGD with momentum, Adam, or AdamW, as `train` says; `fused` None leaves the implementation to PyTorch."""
     common = {"lr": train["learning_rate"], "weight_decay": train["weight_decay"], "fused": fused}
-    if train["optimizer"] == "adamw":
-        return AdamW(model.parameters(), **common)
-    return SGD(model.parameters(), momentum=train["momentum"], **common)
+    groups = parameter_groups(model, train["learning_rate"], train["bias_factor"])
+    if train["optimizer"] == "sgd":
+        return SGD(groups, momentum=train["momentum"], nesterov=train["nesterov"], **common)
+    return (Adam if train["optimizer"] == "adam" else AdamW)(groups, **common)
+
+
+def parameter_groups(model: nn.Module, learning_rate: float, bias_factor: float) -> list[dict[str, Any]]:
+    """All parameters in one group, or those of at most one dimension in another, with `bias_factor` times the rate."""
+    parameters = list(model.parameters())
+    if bias_factor == 1:
+        return [{"params": parameters}]
+    flat = {"params": [one for one in parameters if one.dim() <= 1], "lr": bias_factor * learning_rate}
+    return [{"params": [one for one in parameters if one.dim() > 1]}, flat]
 
 
 def make_schedule(optimizer: Optimizer, train: dict[str, Any], steps: int) -> LRScheduler | None:
-    """A cosine from the learning rate to 0 over all steps, or none."""
-    return CosineAnnealingLR(optimizer, T_max=steps) if train["schedule"] == "cosine" else None
+    """A cosine or a line from the learning rate to 0 over all steps, or none; below it a warm-up, if there is one.
+
+    The warm-up is Summers and Dinneen's (ICML 2021): a line from 0 at the first step that ends where the rest goes on
+    as if there had been none.
+    """
+    kind, warmup = train["schedule"], train["warmup_steps"]
+    if kind == "constant" and not warmup:
+        return None
+    if kind == "cosine" and not warmup:
+        return CosineAnnealingLR(optimizer, T_max=steps)  # which rounds otherwise: studies so far have its bits
+    return LambdaLR(optimizer, lambda step: step / warmup if step < warmup else decayed(kind, step / steps))
+
+
+def decayed(schedule: str, progress: float) -> float:
+    """What is left of the learning rate when this share of the steps, 0 to 1, is done."""
+    return {"constant": 1.0, "cosine": (1 + math.cos(math.pi * progress)) / 2, "linear": 1 - progress}[schedule]
 
 
 def train_model(
@@ -63,9 +91,13 @@ def train_model(
     clock: Clock,
     evaluate: Callable[[], Any],
     probe: Probe = NO_PROBE,
+    number: int = 0,
 ) -> Trained:
-    """Train for `steps` steps; `evaluate` is called every train.evaluate_every of them, outside the timed span."""
-    train, view = config["train"], config["dataset"]["view"]
+    """Train for `steps` steps; `evaluate` is called every train.evaluate_every of them, outside the timed span.
+
+    `number` is the trial's: it decides which weight train.poke changes.
+    """
+    train, view = NEUTRAL | config["train"], config["dataset"]["view"]
     dtype = AUTOCAST.get(config["precision"]["name"])
     device = next(model.parameters()).device
     scaler = torch.amp.GradScaler(device.type, enabled=dtype is torch.float16)
@@ -80,6 +112,8 @@ def train_model(
         trained.data.append(lanes([inputs, targets]))
         if step == 1:
             check_targets(view, targets, classes)
+        if train["poke"] != "none" and step == train["poke_step"]:
+            poke(model, train["poke"], train["poke_factor"], number)
         with clock.step(tuple(inputs.shape)), probe.step(step):
             optimizer.zero_grad(set_to_none=True)
             with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):

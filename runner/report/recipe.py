@@ -1,0 +1,103 @@
+"""A recipe in words: its published figures beside the measured ones, from what summary.json holds."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from runner.report.number import NONE, number
+
+Row = dict[str, Any]
+HEADER = ["quantity", "cell", "published", "measured [95 %]", "verdict"]
+
+
+def recipe_rows(summary: dict[str, Any]) -> list[list[str]]:
+    """The header and a row for each published figure; none in a study without a recipe."""
+    found = summary.get("recipe")
+    return [HEADER, *(_cells(row) for row in found["rows"])] if found else []
+
+
+def recipe_lines(summary: dict[str, Any]) -> list[str]:
+    """What stands below the table: what was measured on what, there and here, what was changed, and the citation."""
+    found = summary["recipe"]
+    changed = [f"no longer the published protocol: {'; '.join(found['changed'])}"] if found["changed"] else []
+    fewer = [f"fewer trials, so the intervals are wider: {found['fewer_trials']}"] if found["fewer_trials"] else []
+    places = [_place(environment) for environment in summary["environments"]]
+    return [
+        f"{found['title']} (recipe={found['name']} recipe_size={found['size']})",
+        *changed,
+        *fewer,
+        f"what was measured: {found['measured']}; on {found['measured_on']}",
+        f"what the recipe does: {found['protocol']}; here on {' and '.join(places) or 'nothing yet'}",
+        f"source: {found['citation']}",
+    ]
+
+
+def verdict_lines(summary: dict[str, Any]) -> list[str]:
+    """For the terminal: a short line for each published figure."""
+    found = summary.get("recipe")
+    return [_short(row) for row in found["rows"]] if found else []
+
+
+def _cells(row: Row) -> list[str]:
+    claim = f"{row['claim']}: " if row["claim"] else ""
+    published = f"{claim}{published_words(row)} ({row['source']})"
+    return [row["quantity"].replace("_", " "), cell_words(row), published, measured_words(row), verdict_words(row)]
+
+
+def _short(row: Row) -> str:
+    measured = f"{measured_words(row)} here, " if row["measured"] is not None else ""
+    what = f"{row['quantity'].replace('_', ' ')}, {cell_words(row)}"
+    return f"{what}: {measured}{published_words(row)} published: {row['verdict']}"
+
+
+def cell_words(row: Row) -> str:
+    """The words that select a cell, and the one that it is compared with."""
+    own, other = (" ".join(f"{key}={value}" for key, value in row[name].items()) for name in ("cell", "over"))
+    return f"{own or 'all'} over {other}" if other else own or "all"
+
+
+def published_words(row: Row) -> str:
+    """The published value with its uncertainty and unit; what nobody read has no figure."""
+    value, unit = row["value"], _unit(row)
+    if not row["read"]:
+        return "not read, so no figure"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return f"{value[0]:g} to {value[1]:g}{unit}"
+    uncertainty = f" \u00b1 {row['uncertainty']:g}" if row["uncertainty"] else ""
+    over = f", {row['trials']} trials" if row["trials"] else ""
+    return f"{value:g}{uncertainty}{unit}{over}"
+
+
+def measured_words(row: Row) -> str:
+    """The measured value with its interval and the number of trials; a dash where there is none."""
+    value = row["measured"]
+    if value is None:
+        return NONE
+    over = f", {row['measured_trials']} trials"
+    if isinstance(value, str):
+        return f"{value}{over}"
+    return f"{_figure(value, row)}{_unit(row)}{_interval(row['ci95'], row)}{over}"
+
+
+def verdict_words(row: Row) -> str:
+    """The verdict, and why it is none where it is none."""
+    return f"{row['verdict']}, because {row['why']}" if row["verdict"] == "not comparable" else str(row["verdict"])
+
+
+def _figure(value: float, row: Row) -> str:
+    return f"{value:.3f}" if row["unit"] == "ratio" else number(value)
+
+
+def _interval(interval: Sequence[float] | None, row: Row) -> str:
+    return f" [{', '.join(_figure(end, row) for end in interval)}]" if interval else ""
+
+
+def _unit(row: Row) -> str:
+    return f" {row['unit']}" if row["unit"] in ("%", "s", "ms", "nats") else ""
+
+
+def _place(environment: dict[str, Any]) -> str:
+    device = environment["gpu_name"] or environment.get("cpu") or environment["device"]
+    versions = [f"{name} {environment[name]}" for name in ("torch", "cuda", "cudnn") if environment.get(name)]
+    return ", ".join([str(device), *versions])
