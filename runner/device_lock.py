@@ -56,10 +56,10 @@ def _wait(lock: FileLock, what: str, holder: Path, say: Callable[[str], None]) -
 
 
 def _read(holder: Path) -> str:
-    try:
-        return holder.read_text(encoding="utf-8").strip()
-    except OSError:
-        return "another process"
+    """Who has the lock; it writes its name a moment after it has got it, and the file is empty meanwhile."""
+    with suppress(OSError):
+        return holder.read_text(encoding="utf-8").strip() or "another process"
+    return "another process"
 
 
 def _write_open(path: Path, text: str) -> None:

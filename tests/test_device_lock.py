@@ -72,6 +72,23 @@ def test_who_waits_says_for_whom_and_gets_the_device_when_the_holder_dies(
     assert line.startswith(f"waiting for NVIDIA H200 ({CARD.uuid}), held by process {process.pid} of ")
 
 
+@pytest.mark.parametrize("lose", [lambda path: path.write_text(""), lambda path: path.unlink()])
+def test_a_holder_that_has_not_yet_written_its_name_is_another_process(
+    holder: Callable[[str], "subprocess.Popen[str]"], folder: Path, lose: Callable[[Path], object]
+) -> None:
+    process, said = holder(CARD.uuid), []
+    (named,) = folder.glob("*.holder")
+    lose(named)
+
+    def say(line: str) -> None:
+        said.append(line)
+        process.kill()
+
+    with locked(CARD, say):
+        pass
+    assert said == ["waiting for NVIDIA H200 (GPU-1/../2), held by another process"]
+
+
 def test_another_device_is_free(holder: Callable[[str], "subprocess.Popen[str]"]) -> None:
     process, said = holder(CARD.uuid), []
     with locked(Device("NVIDIA H200", "GPU-2"), said.append):

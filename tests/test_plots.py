@@ -285,7 +285,7 @@ def test_cells_of_one_mode_in_one_panel_have_other_lines(tmp_path):
 @pytest.mark.parametrize(
     "plants",
     [
-        [(make_cell(mode, probe={"name": "ops"}), Plant()) for mode in MODES.values()],
+        [(make_cell(mode, probe={"name": "ops", "steps": 2, "repeat": False}), Plant()) for mode in MODES.values()],
         [(make_cell(mode), Plant(outcomes=dict.fromkeys(range(5), "failed"))) for mode in MODES.values()],
     ],
     ids=["probe", "failed"],
