@@ -18,17 +18,33 @@ def convolution(
     dilation: int,
     transposed: bool,
     input_gradient: bool,
+    head: bool,
     dimensions: int,
     channels: int,
     classes: int,
 ) -> nn.Module:
     """A convolution without padding from `channels` to `outputs` channels, and a head: see `OneConvolution`.
 
-    `dimensions` is 2 for images and 1 for sequences, else KeyError. Weights are drawn as PyTorch draws them.
+    Without `head` it is the layer alone, which gives (B, outputs, H', W') or (B, outputs, T'). `dimensions` is 2 for
+    images and 1 for sequences, else KeyError. Weights are drawn as PyTorch draws them.
     """
     kind = CONVOLUTIONS[dimensions, transposed]
     layer = kind(channels, outputs, kernel_size, stride=stride, dilation=dilation)
+    if not head:
+        return layer if dimensions == 2 else Transposed(layer)
     return OneConvolution(layer, nn.Linear(outputs, classes), input_gradient)
+
+
+class Transposed(nn.Module):
+    """Sequences (B, T, channels) through a layer that takes (B, channels, T); what comes out stays as it has it."""
+
+    def __init__(self, layer: nn.Module):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, sequences: Tensor) -> Tensor:
+        """As the class says."""
+        return self.layer(sequences.transpose(1, 2))
 
 
 class OneConvolution(nn.Module):

@@ -5,12 +5,14 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 
-def layer(kind: str, channels: int, classes: int) -> nn.Module:
+def layer(kind: str, head: bool, channels: int, classes: int) -> nn.Module:
     """Images (B, channels, H, W) to logits (B, classes), through one layer of this `kind`: see `OneLayer`.
 
-    `kind` is a key of `KINDS`, else KeyError. Weights are drawn as PyTorch draws them.
+    Without `head` it is the layer alone, to (B, channels, H', W'). `kind` is a key of `KINDS`, else KeyError. Weights
+    are drawn as PyTorch draws them.
     """
-    return OneLayer(KINDS[kind](channels), channels, classes)
+    made = KINDS[kind](channels)
+    return OneLayer(made, channels, classes) if head else made
 
 
 class OneLayer(nn.Module):

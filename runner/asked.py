@@ -21,6 +21,14 @@ def looks_of(asked: dict[str, Any]) -> list[int]:
     return list(asked.get("looks", [asked["rounds"]])) if asked else []
 
 
+def recipe_of(asked: dict[str, Any]) -> str | None:
+    """The recipe that is followed and its size, as the command line has them; None without one."""
+    found = asked.get("recipe")
+    if not isinstance(found, dict) or not isinstance(found.get("recipe"), dict):
+        return None
+    return f"recipe={found['recipe'].get('name')} recipe_size={found.get('size')}"
+
+
 def longer(asked: dict[str, Any], rounds: int, looked: list[int]) -> dict[str, Any]:
     """What is asked with so many rounds, if these are more, where it was looked at after `looked` before."""
     if rounds <= asked["rounds"]:

@@ -22,13 +22,18 @@ class Cell:
 
     @property
     def phase(self) -> str:
-        """What a step is: "train" a training step, as in every older study, "infer" one batch answered."""
+        """What a step is: "train" a training step, as in older studies, "infer" one batch answered, "calls" a call."""
         return str(self.config.get("phase", "train"))
 
     @property
     def probe(self) -> str:
         """What looks into the steps, which changes their times: "none", as in every older study, or its name."""
         return str(self.config.get("probe", {}).get("name", "none"))
+
+    @property
+    def poked(self) -> bool:
+        """Whether each of its trials has another weight changed on purpose."""
+        return bool(self.config.get("train", {}).get("poke", "none") != "none")
 
 
 def flatten(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:

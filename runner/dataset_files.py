@@ -43,6 +43,11 @@ def class_folders(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.is_dir() and any(map(_is_image, path.iterdir())))
 
 
+def count_images(folder: Path) -> int:
+    """How many image files lie in a folder and below it; none in one that is not there."""
+    return sum(map(_is_image, folder.rglob("*")))
+
+
 def broken_torchvision_files(name: str, root: Path) -> list[Path]:
     """Those files of a torchvision data set under `root` that are missing or, by their own format, not whole."""
     folder, names = TORCHVISION_FILES[name]

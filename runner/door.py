@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 
 from runner import isolate
 from runner.cell import flatten
-from runner.dataset_files import check_files
+from runner.dataset_files import TORCHVISION_FILES, check_files
 from runner.errors import ConfigError
 from runner.expand import Asked, assignments, distinct
 from runner.fetch import fetch
@@ -43,7 +43,7 @@ def settle(asked: list[Asked], config: DictConfig) -> tuple[list[Asked], list[st
     rounds = MANY_ROUNDS if many_rounds([one.settings for one in asked]) else None
     cells = [_settled(one, bool(gpus), cores, rounds) for one in asked]
     distinct(cells)
-    if tracked:
+    if tracked and cells[0].settings.tracking.required:
         runner.tracking.check(
             str(uri_of(cells[0].settings)), [one.cell for one in cells], cells[0].settings.tracking.experiment
         )
@@ -60,8 +60,15 @@ def _check_files(dataset: dict[str, Any], settings: Settings) -> None:
         if settings.recipe is None:
             raise
         key, value, allowed = error.args
-        needed = f"{allowed} (recipe={settings.recipe.name} needs dataset={dataset['name']})"
+        needed = f"{allowed} (recipe={settings.recipe.name} needs dataset={dataset['name']}{_instead(dataset['name'])})"
         raise ConfigError(key, value, needed) from error
+
+
+def _instead(name: str) -> str:
+    """What serves a recipe as well as the data set of this name."""
+    if name in TORCHVISION_FILES:
+        return "; a folder with its images does as well: dataset=image_folder dataset.root=FOLDER"
+    return ", with images/NAME and masks/NAME: dataset.root=FOLDER" if name == "mask_folder" else ""
 
 
 def _one_study(asked: list[Asked], config: DictConfig) -> None:

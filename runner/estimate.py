@@ -82,6 +82,8 @@ def _source(piloted: list[Asked], records: int) -> str:
 
 
 def _of(one: Asked) -> str:
+    if one.cell.phase == "calls":  # a loop of calls cannot be cut short: its first calls are a part of it
+        return f"{one.settings.calls.times} calls of {mode_text(one.cell.config['cudnn'])}"
     steps = _shortened(one.cell.config)["train"]["steps"]
     return f"{steps} {'step' if steps == 1 else 'steps'} of {mode_text(one.cell.config['cudnn'])}"
 
@@ -119,6 +121,8 @@ def _pilot_s(asked: Asked, say: Callable[[str], None], end_s: float | None) -> f
             raise NoEstimate(f"a pilot trial of {_of(asked)} did not end in the {exact(timeout)} left; give more")
         if record.speed is None:
             raise NoEstimate(record.reason)
+        if asked.cell.phase == "calls":
+            return pilot_s
         steps = config["train"]["steps"] or _steps_of_epochs(config, folder, end_s and _timeout(asked, end_s))
     every = config["train"]["evaluate_every"] if config["phase"] == "train" else None
     return whole_s(pilot_s, record.speed, steps, every, config.get("repeat_in_process", 1))

@@ -4,6 +4,7 @@ import itertools
 import json
 import re
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from hydra.core.config_loader import ConfigLoader
@@ -14,6 +15,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from runner import schema
 from runner.cell import Cell, flatten
+from runner.dataset_files import count_images
 from runner.errors import ConfigError
 from runner.jsonfile import canonical
 from runner.recipe import Replication
@@ -107,10 +109,18 @@ def _changed(asked: list[Asked], own: list[Asked]) -> list[str]:
     new = {key: values - there.get(key, set()) for key, values in here.items() if key not in WHERE}
     named = {key.split(".")[0] for key, values in new.items() if values and key.endswith(".name")}
     return [
-        f"{key.removesuffix('.name')}={_listed(values)} (recipe: {_listed(there.get(key, set()))})"
+        f"{key.removesuffix('.name')}={_listed(values)}{_images(key, asked)} (recipe: {_listed(there.get(key, set()))})"
         for key, values in new.items()
         if values and (key.endswith(".name") or key.split(".")[0] not in named)
     ]
+
+
+def _images(key: str, asked: list[Asked]) -> str:
+    """How many images a folder holds that stands in for another data set: a part of it is another measurement."""
+    roots = {one.settings.dataset.root for one in asked if one.settings.dataset.name == "image_folder"}
+    if key != "dataset.name" or not roots:
+        return ""
+    return f" with {sum(count_images(Path(root).expanduser()) for root in roots):,} images"
 
 
 def _values(cells: list[Asked]) -> dict[str, set[str]]:
@@ -163,8 +173,11 @@ def assignments(before: Settings, after: Settings) -> list[str]:
 
 def assignment(key: str, value: Any) -> str:
     """An override of Hydra's grammar; text is quoted, so that no path or name can be read as grammar."""
-    if isinstance(value, str):
-        # Hydra reads a backslash as itself unless a quote follows: only there it has to be doubled.
-        text = re.sub(r'(\\*)("|\Z)', lambda found: found[1] * 2 + found[2].replace('"', '\\"'), value)
-        return f'{key}="{text}"'
-    return f"{key}={json.dumps(value)}"
+    return f"{key}={quoted(value) if isinstance(value, str) else json.dumps(value)}"
+
+
+def quoted(value: str) -> str:
+    """Text in Hydra's grammar."""
+    # Hydra reads a backslash as itself unless a quote follows: only there it has to be doubled.
+    text = re.sub(r'(\\*)("|\Z)', lambda found: found[1] * 2 + found[2].replace('"', '\\"'), value)
+    return f'"{text}"'

@@ -15,6 +15,7 @@ from runner.errors import StudyError, unwritable
 from runner.interrupt import ended_by, reason_of
 from runner.log import end_of
 from runner.machine import Device, cuda_devices
+from runner.process_end import ended_words
 from runner.record import Outcome, Record, now
 from runner.study import log_file, record_file
 from runner.trial import Trial
@@ -38,6 +39,10 @@ PRELOADED = (
     "sklearn.datasets",
     "pydantic.dataclasses",
 )
+
+
+# What a trial's process calls, by phase, where it is not the training of ours.
+WORK = {"attach": "runner.worker.attached:run"}
 
 
 def server(config: dict[str, Any], working_folder: str) -> ForkServer:
@@ -69,7 +74,8 @@ def run(
     What breaks the trial off from outside (Ctrl-C, a signal, the end of a cluster job's time) passes, after a record.
     `say` is told what the trial has to wait for.
     """
-    request = {"call": "runner.worker.main:run", "argument": str(folder), "log": str(log_file(folder))}
+    work = WORK.get(trial.config.get("phase", "train"), "runner.worker.main:run")
+    request = {"call": work, "argument": str(folder), "log": str(log_file(folder))}
     started = now()
     process: dict[str, Any] = {}
     try:
@@ -150,8 +156,6 @@ def _unexpected(ended: Ended, folder: Path, timeout: float | None) -> tuple[Outc
         return "timed_out", f"not done within timeout={timeout:g} seconds"
     if ended.status == -signal.SIGTERM:
         return "interrupted", ended_by(signal.SIGTERM)
-    how = f"by {signal.Signals(-ended.status).name}" if ended.status < 0 else f"with exit status {ended.status}"
-    hint = " (by hand, or by the system for want of memory)" if ended.status == -signal.SIGKILL else ""
     last = end_of(log_file(folder))
     tail = f"; the end of its log: {last}" if last else ""
-    return "failed", f"the process ended {how}{hint} and left no record{tail}"
+    return "failed", f"the process ended {ended_words(ended.status)} and left no record{tail}"

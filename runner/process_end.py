@@ -29,6 +29,14 @@ def _set_signal(number: int) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, number)
 
 
+def ended_words(status: int) -> str:
+    """How a process ended, by its exit status (negative: the signal): "with exit status 3", "by SIGSEGV"."""
+    if status >= 0:
+        return f"with exit status {status}"
+    hint = " (by hand, or by the system for want of memory)" if status == -signal.SIGKILL else ""
+    return f"by {signal.Signals(-status).name}{hint}"
+
+
 def end_group(child: int) -> None:
     """End a child and what it has started: left behind it would slow the next trial down and hold device memory.
 

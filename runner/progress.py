@@ -1,7 +1,10 @@
-"""What a study says while it works: a line when it starts, a line a trial, and what comes next at the end."""
+"""What a study says while it works: a line when it starts, a line a trial, and what comes next at the end.
+
+On a terminal a bar stands below them: the trials at work with their steps, and how much is done.
+"""
 
 import os
-import shlex
+import sys
 import threading
 import time
 from collections import Counter
@@ -9,20 +12,28 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 import psutil
+from rich.live import Live
+from rich.text import Text
 
 from runner.cell import labels
 from runner.duration import rough
 from runner.errors import StudyError
 from runner.owner import Owner
+from runner.reached import Reached
 from runner.record import Record
+from runner.report.bar import AtWork, Standing, bar
+from runner.report.following import following
 from runner.report.terminal import Terminal
-from runner.study import Study, log_file
+from runner.report.text import printable
+from runner.study import Study, log_file, reached_file
 
 Key = tuple[str, int]
 LOOK_S = 0.5
 QUIET_S = 60.0  # nobody should have to wonder longer whether it still works
+LABEL_COLUMNS = 36
 
 
 @dataclass
@@ -46,6 +57,10 @@ class Progress:
     now: Callable[[], float] = time.monotonic
     _said: float = 0.0
     _began: float | None = None
+    _ended: float = 0.0  # the last trial
+    _live: Live | None = None
+    _at_work: list[AtWork] = field(default_factory=list)
+    _told: set[str] = field(default_factory=set)  # of what the doctor says of an attached script
 
     def __post_init__(self) -> None:
         of_study = self.study.cells()
@@ -64,10 +79,35 @@ class Progress:
         """How many trials the study has in all."""
         return len(self.labels) * self.rounds
 
-    def say(self, line: str) -> None:
+    def say(self, line: str, style: str | None = None) -> None:
         """Print a line."""
         self._said = self.now()
-        self.console.print(line)
+        self.console.print(Text(printable(line), style=style or ""))
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Within, a bar stands below all lines, on a terminal that can redraw it; nothing of it stays."""
+        if not self.console.redraws:
+            yield
+            return
+        errors = sys.stderr is not None and sys.stderr.isatty()  # else they have another place to go to
+        with Live(console=self.console, auto_refresh=False, transient=True, redirect_stderr=errors) as self._live:
+            try:
+                yield
+            finally:
+                self._live = None
+
+    def _redraw(self) -> None:
+        if self._live and not self.console.behind:
+            standing = Standing(self.there + self.done, self.total, self._left_s(), self._at_work)
+            self._live.update(bar(standing, self.console.width), refresh=True)
+
+    def _left_s(self) -> float | None:
+        """Seconds to go, by what a trial has taken until the last one was done."""
+        if not self.done or self._began is None:
+            return None
+        rest = self.total - self.there - self.done
+        return max(0.0, rest * (self._ended - self._began) / self.done - (self.now() - self._ended))
 
     @contextmanager
     def watching(self, trials: Collection[Key]) -> Iterator[None]:
@@ -88,11 +128,12 @@ class Progress:
         while not ended.wait(LOOK_S):
             with suppress(StudyError):  # the study was damaged: the one who works on it will say so
                 self._look(open_)
-            if self.now() - self._said > QUIET_S:
                 begun = [key for key in sorted(open_) if self.study.trial_folder(*key).exists()]
-                self.say(
-                    f"  {datetime.now():%H:%M} still at work on {', '.join(map(self._name, begun)) or 'nothing yet'}"
-                )
+                self._at_work = [self._reached(key) for key in begun]
+                self._redraw()
+            if not self._live and self.now() - self._said > QUIET_S:
+                names = ", ".join(f"{one.label}, round {one.round}" for one in self._at_work)
+                self.say(f"  {datetime.now():%H:%M} still at work on {names or 'nothing yet'}")
 
     def _look(self, open_: set[Key]) -> None:
         for key in sorted(open_):
@@ -104,29 +145,38 @@ class Progress:
                 open_.remove(key)
                 self.show(record)
 
-    def _name(self, key: Key) -> str:
-        return f"{self.labels[key[0]]}, round {key[1] + 1}"
+    def _reached(self, key: Key) -> AtWork:
+        reached = Reached.read(reached_file(self.study.trial_folder(*key)))
+        return AtWork(self.labels[key[0]], key[1] + 1, reached)
 
     def show(self, record: Record) -> None:
         """Say how a trial went."""
         self.done += 1
+        self._ended = self.now()
         self.trained |= not record.refused
+        good = record.outcome == "finished"
         place = f"[{self.there + self.done}/{self.total}] round {record.number + 1}/{self.rounds}"
-        self.say(f"{place}  {self.labels[record.cell]:36} {_result(record, record.cell in self.probed)}")
-        if record.outcome != "finished":
+        label = f"{self.labels[record.cell]:{LABEL_COLUMNS if self.console.wide else 0}}"
+        self.say(f"{place}  {label} {_result(record, record.cell in self.probed)}", style=None if good else "red")
+        if not good:
             folder = self.study.trial_folder(record.cell, record.number)
             self.say(f"    {record.outcome}: {record.reason}\n    log: {log_file(folder)}")
+        for words in record.doctor:
+            if words not in self._told:
+                self._told.add(words)
+                self.say(f"    doctor: {words}")
         rest = self.total - self.there - self.done
-        if self.timed and self.done == len(self.labels) and rest > 0:
+        if self.timed and not self._live and self.done == len(self.labels) and rest > 0:
             self.say(f"  about {rough(rest * self.trial_s)} to go")
+        self._redraw()
 
     @property
     def trial_s(self) -> float:
         """Seconds that a trial has taken so far, everything around it included; 0 before the first one is done."""
         return (self.now() - self._began) / self.done if self.done and self._began is not None else 0.0
 
-    def close(self, uri: str | None) -> bool:
-        """Say how many trials failed in the whole study, and what comes next.
+    def close(self, summary: dict[str, Any], uri: str | None) -> bool:
+        """Say how many trials failed in the whole study, and what comes next after this summary of it.
 
         Returns whether none failed, and none lacks that others are not at work on.
         """
@@ -141,12 +191,11 @@ class Progress:
         at_work = others(self.study)
         for owner in at_work:
             self.say(f"  at work: {owner}")
-        if failed or broken_off or (missing and not at_work):
-            self.say(f"to go on: the same command with {shlex.quote(f'study={self.study.folder}')}")
         self.say(f"report: {self.study.report_markdown}")
-        self.say(f"to see it again: python -m runner.report {shlex.quote(str(self.study.folder))}")
-        if uri:
-            self.say(f"MLflow: {uri if uri.startswith('http') else f'mlflow ui --backend-store-uri {uri}'}")
+        self.say(f"to send it: {self.study.report_html}")
+        goes_on = bool(failed or broken_off or (missing and not at_work))
+        for line in following(summary, self.study.folder, self.study.asked().get("command"), uri, goes_on):
+            self.say(line)
         return not failed and not broken_off and (not missing or bool(at_work))
 
 
@@ -164,4 +213,5 @@ def _result(record: Record, probed: bool) -> str:
     metrics = ", ".join(f"{name} {value:.4g}" for name, value in record.metrics.items() if value is not None)
     if probed:
         return metrics
-    return f"{step}, first {record.speed.first_step_ms:.0f} ms, {metrics}"
+    figures = [step, f"first {record.speed.first_step_ms:.0f} ms", *filter(None, [metrics])]
+    return ", ".join(figures)

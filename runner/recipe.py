@@ -21,16 +21,22 @@ class Quantity:
     """What a published figure can be of: its unit, the words it can be instead of a number, and what it takes.
 
     two_cells: it compares `cell` with `over`. least_trials: with fewer, nothing is said about the published value.
+    needs_cuda: without it the flags cannot act, and nothing is said either.
     """
 
     unit: str
     words: tuple[str, ...] = ()
     two_cells: bool = False
     least_trials: int = 3
+    needs_cuda: bool = True
 
 
 # The sd of a figure over so many trials has a relative standard error of 24 %; over fewer it tells next to nothing.
 LEAST_FOR_SD = 10
+
+SPEEDS = ("faster", "slower", "equivalent")
+YES_NO = ("yes", "no")
+VERDICTS = ("bitwise", "metric-only", "loss-only", "differs")
 
 QUANTITIES = {
     "step_time_ratio": Quantity("ratio", two_cells=True),
@@ -43,10 +49,39 @@ QUANTITIES = {
     "accuracy_range": Quantity("%"),
     "cross_entropy_sd": Quantity("nats", least_trials=LEAST_FOR_SD),
     "disagreement": Quantity("%"),
+    "disagreement_with": Quantity("%", two_cells=True),
+    "weight_distance": Quantity("1"),
+    "unit_weight_distance": Quantity("1"),
     "ensemble_gain": Quantity("%"),
-    "correlation": Quantity("1"),
+    "pearson_correlation": Quantity("1"),
+    "spearman_correlation": Quantity("1"),
+    "within_process": Quantity("words", VERDICTS),
     "distinct_weights": Quantity("of n", ("1 of n", "some of n", "n of n")),
-    "verdict": Quantity("words", ("bitwise", "metric-only", "loss-only", "differs")),
+    "verdict": Quantity("words", VERDICTS),
+    "call_time": Quantity("ms"),
+    "loop_cold": Quantity("s"),
+    "loop_warm": Quantity("s"),
+    "loop_done": Quantity("s"),
+    "loop_cold_ratio": Quantity("ratio", two_cells=True),
+    "loop_cold_overhead": Quantity("%", two_cells=True),
+    "loop_warm_overhead": Quantity("%", two_cells=True),
+    "loop_done_ratio": Quantity("ratio", two_cells=True),
+    "loop_verdict": Quantity("words", SPEEDS, two_cells=True),
+    "step_verdict": Quantity("words", SPEEDS, two_cells=True),
+    "first_call": Quantity("s"),
+    "new_shape_call": Quantity("ms"),
+    "tunes_shapes": Quantity("words", YES_NO, two_cells=True),
+    "repeats": Quantity("words", ("bitwise", "differs")),
+    "distinct_results": Quantity("of n", ("1 of n", "some of n", "n of n")),
+    "ulp_difference": Quantity("ulp"),
+    "relative_difference": Quantity("1"),
+    "float64_error": Quantity("1"),
+    "float64_error_ratio": Quantity("ratio", two_cells=True),
+    "ran_cudnn": Quantity("words", YES_NO, least_trials=1),
+    "same_kernels": Quantity("words", YES_NO),
+    "same_bits": Quantity("words", YES_NO, two_cells=True, least_trials=2),
+    "default_mode": Quantity("mode", tuple(MODES.values()), least_trials=1, needs_cuda=False),
+    "most_exact": Quantity("mode", tuple(MODES.values())),
     "fastest": Quantity("mode", tuple(MODES.values())),
     "slowest": Quantity("mode", tuple(MODES.values())),
 }
@@ -62,6 +97,7 @@ class Published:
     uncertainty: that the source states, in the same unit; for a statement in words, what counts as such here.
     trials: that the figure is over. ddof: of an sd, 0 divides by n and 1 by n - 1. sizes: the sizes of the recipe at
         which it does what this figure was measured with.
+    statement: the letter of the source's statement that the row is about, where it makes many.
     """
 
     quantity: str = field(metadata={"one_of": tuple(QUANTITIES)})
@@ -76,6 +112,10 @@ class Published:
     trials: int | None = field(default=None, metadata={"least": 1})
     ddof: int = field(default=1, metadata={"one_of": (0, 1)})
     sizes: list[str] = field(default_factory=lambda: ["full"], metadata={"one_of": SIZES})
+    statement: str | None = None
+
+
+_ADDED = {"statement": None}  # what the rows of older studies do not have
 
 
 def check_row(row: Published, prefix: str) -> None:
@@ -128,6 +168,9 @@ class Replication:
         recipe = found.get("recipe") if isinstance(found, dict) else None
         if not isinstance(recipe, dict) or not isinstance(recipe.get("published"), list):
             raise ValueError("recipe holds no published rows")
-        rows = [of_fields(Published, row, f"recipe.published.{index}") for index, row in enumerate(recipe["published"])]
+        rows = [
+            of_fields(Published, _ADDED | row if isinstance(row, dict) else row, f"recipe.published.{index}")
+            for index, row in enumerate(recipe["published"])
+        ]
         whole = of_fields(Recipe, recipe | {"published": rows}, "recipe.recipe")
         return of_fields(cls, found | {"recipe": whole}, "recipe")

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from runner.calls import Calls
 from runner.jsonfile import of_fields, read_fields, short, write_json
 from runner.trial import Trial
 
@@ -26,8 +27,9 @@ class Digests:
     """128-bit digests over raw bits, as 32 hexadecimal digits.
 
     `data` and `losses` cover all steps together (per step they are in series.npz); `final` covers the weights at the
-    end, `steps` those after steps 1, 2, 4, 8, ..., with phase=infer all outputs up to there; `metrics` covers the bits
-    of the evaluation figures, `predictions` those of the predicted classes (or values) over the whole test set.
+    end, `steps` those after steps 1, 2, 4, 8, ..., with phase=infer all outputs up to there, with phase=calls all
+    results; `metrics` covers the bits of the evaluation figures, `predictions` those of the predicted classes (or
+    values) over the whole test set.
     """
 
     initial: str
@@ -53,7 +55,8 @@ class Speed:
     `energy_j_per_sample` is the device's whole energy over the steps after the first one.
 
     With phase=infer a step is one batch answered: `step_ms` is its latency on an idle device, `samples_per_s` the
-    throughput with the next batch always waiting.
+    throughput with the next batch always waiting. With phase=calls a step is one warm call; the first steps are the
+    process's first calls by the host's clock, and `steps_s` is its first loop until the device is done.
     """
 
     steps: int
@@ -83,7 +86,8 @@ class Record:
     of the device "before" and "after" the steps, by the names in runner.worker.covariates: what could not be read is
     left out. `again` are the digests of the further trainings from the same state in the same process
     (repeat_in_process); everything else is of the first one. `not_deterministic` names the operations that PyTorch
-    called so.
+    called so. `calls` is what phase=calls saw; `doctor` what phase=attach found in the script, a sentence each, which
+    begins with file and line where there is one, and `gradients` their digests in its steps 1, 2, 4, 8, ...
     """
 
     cell: str
@@ -105,6 +109,9 @@ class Record:
     covariates: dict[str, dict[str, Plain]] = field(default_factory=dict)
     again: list[Digests] = field(default_factory=list)
     not_deterministic: list[str] = field(default_factory=list)
+    calls: Calls | None = None
+    doctor: list[str] = field(default_factory=list)
+    gradients: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, trial: Trial, outcome: Outcome, reason: str | None, started: str, **seen: Any) -> "Record":
@@ -141,7 +148,8 @@ class Record:
 
 
 # What the first records of this schema do not have.
-_ADDED: dict[str, Any] = {"covariates": {}, "again": [], "not_deterministic": []}
+_ADDED: dict[str, Any] = {"covariates": {}, "again": [], "not_deterministic": [], "calls": None}
+_ADDED |= {"doctor": [], "gradients": {}}
 _ADDED_SPEED = dict.fromkeys(("p99_ms", "steps_s", "compile_s", "first_step_read_bytes", "energy_j_per_sample"))
 
 _NO_LEAST, _FLOATS = float("-inf"), sys.float_info.max
@@ -150,6 +158,7 @@ _NO_LEAST, _FLOATS = float("-inf"), sys.float_info.max
 _BOUNDS = {
     "speed": (0.0, 1e15),
     "memory": (0.0, 1e18),
+    "calls": (0.0, 1e20),
     "covariates": (_NO_LEAST, 1e18),
     **dict.fromkeys(("position", "environment", "process", "seeds", "flags"), (_NO_LEAST, _FLOATS)),
 }
@@ -165,6 +174,8 @@ def _made(fields: dict[str, Any]) -> Record:
     }
     if isinstance(fields.get("again"), list):
         parts["again"] = [of_fields(Digests, one, f"again.{index}") for index, one in enumerate(fields["again"])]
+    if fields.get("calls") is not None:
+        parts["calls"] = Calls.of(fields["calls"])
     record = of_fields(Record, _ADDED | fields | parts)
     for moment in (record.started, record.ended):
         datetime.fromisoformat(moment)

@@ -15,8 +15,11 @@ from runner.duration import seconds_of
 from runner.errors import ConfigError
 from runner.plan import Plan
 from runner.recipe import SIZES, Published, Recipe, check_row
+from runner.schema_attach import Attach, attached
 from runner.schema_groups import (
+    CUSTOM_VIEW,
     DATASETS,
+    Calling,
     Cudnn,
     Determinism,
     Place,
@@ -44,7 +47,7 @@ class Scalars:
     timeout: float | None = field(metadata={"least": 0.001, "below": 1e9})
     retry: str = field(metadata=allowed("failed", "none"))
     exclusive: bool
-    phase: str = field(metadata=allowed("train", "infer"))
+    phase: str = field(metadata=allowed("train", "infer", "calls", "attach"))
     repeat_in_process: int = field(metadata={"least": 1})
     budget: str | None
     recipe_size: str = field(metadata=allowed(*SIZES))
@@ -65,6 +68,8 @@ class Settings(Scalars):
     seeds: Seeds
     probe: Probe
     train: Train
+    calls: Calling
+    attach: Attach
     plan: Plan
     tracking: Tracking
     trial: Place
@@ -78,6 +83,8 @@ GROUPS: dict[str, Any] = {
     "seeds": Seeds,
     "probe": Probe,
     "train": Train,
+    "calls": Calling,
+    "attach": Attach,
     "plan": Plan,
     "tracking": Tracking,
     "trial": Place,
@@ -113,6 +120,8 @@ def load(config: DictConfig) -> Settings:
     scalars = _typed(Scalars, values, "")
     _check_bounds(scalars, "")
     settings = Settings(**groups, **asdict(scalars))
+    if settings.device == "mps":
+        raise ConfigError("device", "mps", "has no cuDNN, so that no flag acts there; choose auto, cpu, cuda or all")
     if not re.fullmatch(r"auto|cpu|all|cuda(:\d+)?", settings.device):
         raise ConfigError("device", settings.device, "choose one of auto, cpu, cuda, cuda:0, cuda:1, ..., all")
     _check_pairs(settings)
@@ -205,6 +214,9 @@ def _check_pairs(settings: Settings) -> None:
         )
     if getattr(settings.model, "bidirectional", False) and view_of(settings) == "next":
         raise ConfigError("model.bidirectional", True, "would read the characters it must predict; set it to false")
+    if settings.train.keep_logits and view_of(settings) in ("forecast", CUSTOM_VIEW):
+        lacking = f"the view {view_of(settings)} has no classes; set it to false"
+        raise ConfigError("train.keep_logits", True, lacking)
     if settings.tracking.name == "server" and settings.tracking.uri is None:
         raise ConfigError("tracking.uri", None, "tracking=server needs it: tracking.uri=http://HOST:PORT")
     if settings.train.steps is not None and settings.train.epochs is not None:
@@ -212,10 +224,29 @@ def _check_pairs(settings: Settings) -> None:
     _check_train(settings.train)
     _check_probe(settings)
     _check_repetition(settings)
+    _check_calls(settings)
+    _check_attach(settings)
+    _check_custom(settings)
+
+
+def _check_custom(settings: Settings) -> None:
+    """Refuse a user's own data without a number of classes where one is needed, and the view custom where none fits."""
+    custom = view_of(settings) == CUSTOM_VIEW
+    if settings.dataset.name == "custom" and settings.dataset.classes is None and not custom:
+        way_out = f"is needed in the view {view_of(settings)}: dataset.classes=N"
+        raise ConfigError("dataset.classes", None, way_out)
+    if custom and settings.phase == "calls":
+        raise ConfigError("phase", "calls", "needs inputs that are one tensor; take another dataset.view")
 
 
 def _check_train(train: Train) -> None:
     """Refuse a momentum that is none, and what would begin or end only after the last step."""
+    if (train.schedule == "step") != (train.decay_every is not None):
+        raise ConfigError("train.decay_every", train.decay_every, "goes with train.schedule=step; give both or none")
+    if train.schedule == "one_cycle" and train.warmup_steps:
+        raise ConfigError("train.warmup_steps", train.warmup_steps, "train.schedule=one_cycle has its own; set it to 0")
+    if train.clip_norm == 0:
+        raise ConfigError("train.clip_norm", 0.0, "would take all gradients away; must be above 0, or null")
     if train.nesterov and not train.momentum:
         raise ConfigError("train.nesterov", True, "needs train.momentum above 0")
     for key, asked in (("warmup_steps", True), ("poke_step", train.poke != "none")):
@@ -243,6 +274,39 @@ def _check_repetition(settings: Settings) -> None:
             raise ConfigError("repeat_in_process", times, f"must be 1 with {key}={value}; take {key}={needed[key]}")
 
 
+def _check_calls(settings: Settings) -> None:
+    """Refuse what calls cannot be, and a bare layer where something is to be learned or answered."""
+    if settings.phase == "calls":
+        for key, value, way_out in (
+            ("probe", settings.probe.name, "calls.kernels=true tells the kernels"),
+            ("train.compile", settings.train.compile, "the module is called as it is"),
+        ):
+            if value not in ("none", "off"):
+                raise ConfigError(key, value, f"is not for phase=calls: {way_out}")
+        shapes = max(len(getattr(settings.dataset, key, [])) for key in ("sizes", "lengths"))
+        if settings.calls.times < shapes:
+            raise ConfigError("calls.times", settings.calls.times, f"at least {shapes}, a call on each of the shapes")
+    elif not getattr(settings.model, "head", True):
+        way_out = "take phase=calls, or model.head=true"
+        raise ConfigError("model.head", False, f"phase={settings.phase} needs one; {way_out}")
+
+
+def _check_attach(settings: Settings) -> None:
+    """Refuse to attach to nothing, and what only a training of ours could do."""
+    if settings.phase != "attach":
+        return
+    if not settings.attach.command:
+        raise ConfigError("attach.command", [], "is needed; give it as python -m runner.attach -- COMMAND")
+    for key, value, needed in (
+        ("precision", settings.precision.name, "default"),
+        ("probe", settings.probe.name, "none"),
+        ("seeds.vary", settings.seeds.vary, []),
+        ("train.epochs", settings.train.epochs, None),
+    ):
+        if value != needed:
+            raise ConfigError(key, value, "is up to the script that is attached to; leave it out")
+
+
 def view_of(settings: Settings) -> str:
     """The view of the data that the model works on: the one asked for, else the first that both know."""
     if settings.dataset.view is not None:
@@ -255,4 +319,9 @@ def cell_config(settings: Settings) -> dict[str, Any]:
     config = {key: value for key, value in asdict(settings).items() if key not in NOT_IN_CELL}
     config["device"] = settings.device.split(":")[0]
     config["dataset"]["view"] = view_of(settings)
+    if settings.phase != "calls":
+        del config["calls"]  # no other cell depends on it
+    if settings.phase == "attach":
+        return attached(config)
+    del config["attach"]
     return config

@@ -23,6 +23,7 @@ LEAST_0 = {"least": 0}
 
 # What the data look like to a model: see runner/data/__init__.py for shapes.
 VIEWS = ("image", "mask", "sequence", "next", "forecast")
+CUSTOM_VIEW = "custom"  # of a user's own data alone: their form is between these and the user's own model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,12 +83,16 @@ class Train:
     """How long and how. Of `steps` and `epochs` one is given or both are None (the machine decides).
 
     The learning rate rises from 0 over the first `warmup_steps`; after them it is what `schedule`, a function of the
-    whole training, makes of it. Parameters of one dimension (biases, scales of normalisations) learn at `bias_factor`
-    times this rate. `momentum` and `nesterov` are of sgd. `evaluate_every` counts steps; None evaluates at the end
-    only.
+    whole training, makes of it: "step" multiplies it by `decay_factor` every `decay_every` steps, "one_cycle" is
+    Smith's (2018) as PyTorch does it, up from a 25th and down to almost nothing. All gradients together are scaled to
+    a length of at most `clip_norm`. Parameters of one dimension (biases, scales of normalisations) learn at
+    `bias_factor` times this rate. `momentum` and `nesterov` are of sgd. `evaluate_every` counts steps; None evaluates
+    at the end only.
 
     Before step `poke_step` of each trial one weight of the first layer, another in each trial, is moved to a
     neighbouring number (`poke` "ulp") or multiplied by `poke_factor` ("scale").
+
+    `keep_logits` keeps what the last evaluation gives for every test item and class, up to 4 MiB a trial.
     """
 
     steps: int | None = field(metadata=LEAST_1)
@@ -99,25 +104,45 @@ class Train:
     nesterov: bool
     weight_decay: float = field(metadata={"least": 0.0})
     bias_factor: float = field(metadata={"least": 0.0})
-    schedule: str = field(metadata=allowed("constant", "cosine", "linear"))
+    schedule: str = field(metadata=allowed("constant", "cosine", "linear", "step", "one_cycle"))
+    decay_every: int | None = field(metadata=LEAST_1)
+    decay_factor: float = field(metadata={"least": 0.0})
     warmup_steps: int = field(metadata=LEAST_0)
+    clip_norm: float | None = field(metadata={"least": 0.0})
     poke: str = field(metadata=allowed("none", "ulp", "scale"))
     poke_step: int = field(metadata=LEAST_1)
     poke_factor: float
     evaluate_every: int | None = field(metadata=LEAST_1)
+    keep_logits: bool
     compile: str = field(metadata=allowed("off", "default", "max-autotune"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calling:
+    """With phase=calls: how many calls a loop has, and what a call is.
+
+    With `backward` a call works out the gradients of parameters and inputs too. `float64` compares the results with
+    those of the module in float64 on the CPU; `kernels` profiles one more call when everything else is measured.
+    """
+
+    times: int = field(metadata=LEAST_1)
+    backward: bool
+    float64: bool
+    kernels: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tracking:
     """Where the study is shown besides its folder: MLflow at `uri`, or nowhere.
 
-    `experiment` is MLflow's; None names it after model and data set.
+    `experiment` is MLflow's; None names it after model and data set. With `required` a store that cannot be used
+    refuses the study before its first trial; without, a line says so.
     """
 
     name: str = field(metadata=allowed("local", "server", "off"))
     uri: str | None
     experiment: str | None
+    required: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +164,7 @@ class _Dataset:
     VIEWS: ClassVar[tuple[str, ...]] = VIEWS
 
     name: str
-    view: str | None = field(default=None, metadata=allowed(*VIEWS))
+    view: str | None = field(default=None, metadata=allowed(*VIEWS, CUSTOM_VIEW))
     resident: bool | None = None
     workers: int = field(default=0, metadata=LEAST_0)
 
@@ -242,12 +267,15 @@ class NumberSeries(_Dataset):
 class CustomDataset(_Dataset):
     """A user's own: `_target_` is called with `args` and returns the training and the test set, map-style.
 
-    Items are (input, target) as `view` says; `classes` is the number of classes, symbols or predicted values.
+    Items are (input, target) as `view` says; `classes` is the number of classes, symbols or predicted values, which
+    the view custom does without.
     """
+
+    VIEWS: ClassVar[tuple[str, ...]] = (*VIEWS, CUSTOM_VIEW)
 
     _target_: str
     args: dict[str, Any] = field(default_factory=dict)
-    classes: int = field(metadata=LEAST_1)
+    classes: int | None = field(default=None, metadata=LEAST_1)
 
 
 DATASETS: dict[str, Any] = {

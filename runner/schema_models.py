@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from runner.schema_groups import LEAST_1, VIEWS, allowed
+from runner.schema_groups import CUSTOM_VIEW, LEAST_1, VIEWS, allowed
 
 # Of the networks of torchvision those that papers have measured. The kinds of layers as in models/layer.py.
 ARCHITECTURES = (
@@ -96,15 +96,19 @@ class TorchvisionModel:
 
 @dataclass(frozen=True, kw_only=True)
 class Layer:
-    """One layer of a kind and little else."""
+    """One layer of a kind and little else; without `head` nothing else, for phase=calls."""
 
     name: str
     kind: str = field(metadata=allowed(*LAYERS))
+    head: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Convolution:
-    """One convolution, over images or sequences as the data's view has it; `outputs` is its number of channels."""
+    """One convolution, over images or sequences as the data's view has it; `outputs` is its number of channels.
+
+    Without `head` it is the layer alone, for phase=calls.
+    """
 
     name: str
     outputs: int = field(metadata=LEAST_1)
@@ -113,6 +117,7 @@ class Convolution:
     dilation: int = field(metadata=LEAST_1)
     transposed: bool
     input_gradient: bool
+    head: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,5 +147,5 @@ TASKS = dict.fromkeys(MODELS, ("image",)) | {
     "unet": ("mask",),
     "lstm": ("sequence", "next", "forecast"),
     "convolution": ("image", "sequence"),
-    "custom": VIEWS,
+    "custom": (*VIEWS, CUSTOM_VIEW),
 }

@@ -10,12 +10,13 @@ from typing import Any
 
 from filelock import FileLock
 
-from runner.asked import longer, looks_of, unusable
+from runner.asked import longer, looks_of, recipe_of, unusable
 from runner.cell import Cell, difference
 from runner.claim import Claim, claim_of
 from runner.errors import StudyError, unwritable
 from runner.jsonfile import read_json, write_json
 from runner.kernel_use import KernelUse
+from runner.logits import Logits
 from runner.ownership import Owned
 from runner.record import Record
 from runner.series import Series
@@ -44,8 +45,9 @@ class Study(Owned):
         """Make the folder with study.json and every cell's settings, or open it if it asks the same question.
 
         `asked` says what was asked ("rounds" above all), by which version and where. In a study that is there `plan`
-        is replaced, and with `lengthen` more rounds than there are make it longer. Raises StudyError if the folder
-        asks another question or cannot be written.
+        is replaced, and so is `recipe`, which a study may also begin to follow; with `lengthen` more rounds than there
+        are make it longer. Raises StudyError if the folder asks another question, follows another recipe, or cannot be
+        written.
         """
         study = cls(folder)
         study.asks(cells)
@@ -96,7 +98,10 @@ class Study(Owned):
 
     def _continue(self, asked: dict[str, Any], lengthen: bool) -> None:
         before = self.asked()
-        after = before | ({"plan": asked["plan"]} if "plan" in asked else {})
+        there, here = recipe_of(before), recipe_of(asked)
+        if there and here and there != here:
+            raise StudyError(f"study={self.folder}: follows {there}, not {here}; ask for that, or name a new folder")
+        after = before | {name: asked[name] for name in ("plan", "recipe") if name in asked}
         if lengthen:
             after = longer(after, asked["rounds"], self.looks)
         if after != before:
@@ -128,9 +133,14 @@ class Study(Owned):
     def open(cls, folder: Path) -> "Study":
         """Open an existing study. Raises StudyError naming the folder if it holds none."""
         study = cls(folder)
-        if not study._asked.is_file():
+        if not study.exists:
             raise StudyError(f"{folder}: no study here (study.json is missing); name the folder of a study")
         return study
+
+    @property
+    def exists(self) -> bool:
+        """Whether the folder holds a study."""
+        return self._asked.is_file()
 
     @property
     def _asked(self) -> Path:
@@ -225,6 +235,17 @@ class Study(Owned):
         path = series_file(self.trial_folder(record.cell, record.number))
         return Series.read(path) if path.is_file() else None
 
+    def check_series(self, record: Record) -> None:
+        """Raise StudyError if `series` would: it is quicker."""
+        path = series_file(self.trial_folder(record.cell, record.number))
+        if path.is_file():
+            Series.check(path)
+
+    def logits(self, record: Record) -> Logits | None:
+        """The logits of a record's trial, None if none were kept. Raises StudyError if they are damaged."""
+        path = logits_file(self.trial_folder(record.cell, record.number))
+        return Logits.read(path) if path.is_file() else None
+
     def trace(self, record: Record) -> Trace | None:
         """The operations or modules of a record's trial, None where there is no file of them.
 
@@ -265,6 +286,25 @@ class Study(Owned):
         """The report for terminals and pull requests."""
         return self.folder / "report.md"
 
+    @property
+    def report_html(self) -> Path:
+        """The report for browsers, in one file."""
+        return self.folder / "report.html"
+
+    def report_files(self) -> list[Path]:
+        """What there is of the report."""
+        named = [self.report_html, self.report_markdown, self.summary_json, self.summary_csv]
+        return [path for path in (*named, *sorted((self.folder / "plots").glob("*.*"))) if path.is_file()]
+
+    @property
+    def plots(self) -> Path:
+        """The folder of the report's plots."""
+        return self.folder / "plots"
+
+    def plot(self, name: str) -> Path:
+        """One of the report's plots."""
+        return self.plots / f"{name}.svg"
+
 
 def _part(path: Path, name: str) -> Any:
     content = read_json(path, SCHEMA)
@@ -300,6 +340,11 @@ def series_file(folder: Path) -> Path:
     return folder / "series.npz"
 
 
+def logits_file(folder: Path) -> Path:
+    """The logits of its last evaluation, where they are kept."""
+    return folder / "logits.npz"
+
+
 def trace_file(folder: Path) -> Path:
     """What a probe of operations or modules saw of it."""
     return folder / "ops.jsonl.gz"
@@ -323,6 +368,16 @@ def outputs_file(folder: Path, index: int) -> Path:
 def tensors_file(folder: Path, index: int) -> Path:
     """The operation with all its arguments as torch.save wrote them: {"name", "args", "kwargs"}."""
     return folder / f"operation-{index}.pt"
+
+
+def reached_file(folder: Path) -> Path:
+    """How far it has got, while it works."""
+    return folder / ".reached.json"
+
+
+def attached_folder(folder: Path) -> Path:
+    """Where an attached script's own processes leave what they saw, until it is in the record."""
+    return folder / "attached"
 
 
 def log_file(folder: Path) -> Path:

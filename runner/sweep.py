@@ -86,7 +86,7 @@ def _sweep(arguments: list[str], config: DictConfig, loader: ConfigLoader, launc
     broken: BaseException | None = None
     try:
         study.remove_leftovers()
-        mirror.end_leftovers()
+        mirror.check()
         redo = to_redo(study, settings.retry)
         progress = Progress(study, _there(study, redo), ahead.rounds, ahead.timed)
         looked = ahead.budget.looked if ahead.budget else looks_of(before)
@@ -94,10 +94,11 @@ def _sweep(arguments: list[str], config: DictConfig, loader: ConfigLoader, launc
             if line:
                 progress.say(line)
         try:
-            if cards:
-                on_cards(cards, study, cells, redo, progress)
-            else:
-                in_rounds(study, cells, redo, launcher, config, progress, mirror, ahead.budget)
+            with progress.shown():
+                if cards:
+                    on_cards(cards, study, cells, redo, progress)
+                else:
+                    in_rounds(study, cells, redo, launcher, config, progress, mirror, ahead.budget)
         except (KeyboardInterrupt, Refusal, StudyError, OSError) as error:
             broken = unwritable(study.folder, error) if isinstance(error, OSError) else error
             end_descendants()
@@ -227,7 +228,7 @@ def _closed(
     if isinstance(broken, Refusal):
         raise broken
     show(summary, study.folder)
-    good = progress.close(None if mirror.failed else mirror.uri)
+    good = progress.close(summary, None if mirror.failed else mirror.shown)
     if isinstance(broken, KeyboardInterrupt):
         return _interrupted(broken)
     if broken:

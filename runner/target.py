@@ -2,7 +2,8 @@
 
 import hashlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -40,10 +41,28 @@ def locate(key: str, target: str) -> Callable[..., Any]:
         raise Refusal(f"{key}={target}: {module_name} needs the module {error.name}, which is missing") from error
     except (ImportError, SyntaxError) as error:
         raise Refusal(f"{key}={target}: {module_name} cannot be imported: {error}") from error
+    except (Exception, SystemExit) as error:  # a user's module may do anything while it is imported
+        raise Refusal(f"{key}={target}: {module_name} cannot be imported: {_said(error)}") from error
     function = getattr(module, name, None)
     if not callable(function):
         raise Refusal(f"{key}={target}: {module_name} has no function or class {name}")
     return function  # type: ignore[no-any-return]
+
+
+@contextmanager
+def blaming(subject: str) -> Iterator[None]:
+    """Say in one line whose code it was that raised. A refusal passes, and so does a want of memory."""
+    try:
+        yield
+    except Exception as error:  # a user's code may raise anything
+        if isinstance(error, Refusal | MemoryError) or type(error).__name__ == "OutOfMemoryError":
+            raise
+        raise Refusal(f"{subject}: {_said(error)}") from error
+
+
+def _said(error: BaseException) -> str:
+    """An error's type and the first line of what it says."""
+    return f"{type(error).__name__}: {next(iter(str(error).strip().splitlines()), '')}"
 
 
 def source_digest(config: dict[str, Any]) -> str | None:

@@ -25,7 +25,7 @@ for name in "${names[@]}"; do
         study=$out/bilinear-fp32-ops
         command=$(python3 -m runner.why "$study" | grep -m 1 -o 'python -m runner .*determinism=flags,full.*')
         echo "$command"
-        eval "${command/python/python3} study=$out/advice tracking=off"
+        eval "${command/python/python3}" # which names a folder beside the study's, and keeps its tracking=off
         continue
         ;;
     *)

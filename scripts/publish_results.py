@@ -43,7 +43,9 @@ def section(title: str, study: Study, summary: dict[str, Any], plots: list[Path]
     asked = study.asked()
     words = [word for word in asked["command"] if not word.startswith(("study=", "tracking="))]
     report = re.sub(r"^#", "###", markdown(summary), flags=re.MULTILINE)
-    drawn = "".join(f"![{escaped(alternative_text(path, summary))}]({path.relative_to(root)})\n\n" for path in plots)
+    drawn = "".join(
+        f"![{escaped(alternative_text(path.stem, summary))}]({path.relative_to(root)})\n\n" for path in plots
+    )
     return f"## {title}\n\nStarted {asked['started']}:\n\n    {shlex.join(words)}\n\n{drawn}{report}"
 
 

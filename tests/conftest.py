@@ -13,9 +13,17 @@ from runner.study import Study
 
 TESTS = Path(__file__).parent
 TINY = ["train.steps=10", "train.batch_size=8", "model.cifar_stem=false"]
+# It ends what hangs and measures nothing: tests run beside each other, on few cores.
+LIMIT_S = 900.0
+# Threads that spin while they wait for each other keep the cores from those they wait for, as soon as there are more of
+# them than cores: two trainings of two threads each on two cores took more than four times as long. Read when OpenMP is
+# loaded, here and in everything that the tests start.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
-def call(*arguments: str, folder: Path, timeout: float = 300, **variables: str) -> "subprocess.CompletedProcess[str]":
+def call(
+    *arguments: str, folder: Path, timeout: float = LIMIT_S, **variables: str
+) -> "subprocess.CompletedProcess[str]":
     """Run `python -m ...` in a folder, with the tests' own planted modules importable."""
     paths = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
     environ = {**os.environ, "PYTHONPATH": paths, "HYDRA_FULL_ERROR": "0", **variables}
@@ -26,9 +34,7 @@ def call(*arguments: str, folder: Path, timeout: float = 300, **variables: str) 
 def study(*arguments: str, folder: Path, **variables: str) -> Study:
     """Do a study that must go well, without MLflow unless it is asked for, and open its folder."""
     tracking = [] if any(word.startswith("tracking") for word in arguments) else ["tracking=off"]
-    done = call(
-        "runner", "-m", f"study={folder / 'study'}", *tracking, *arguments, folder=folder, timeout=300, **variables
-    )
+    done = call("runner", "-m", f"study={folder / 'study'}", *tracking, *arguments, folder=folder, **variables)
     assert done.returncode == 0, done.stdout + done.stderr
     return Study.open(folder / "study")
 

@@ -24,7 +24,7 @@ def within(seconds: float, condition: Callable[[], bool], every_s: float = 0.02)
     return True
 
 
-def gone(pids: Iterable[int], seconds: float = 5) -> bool:
+def gone(pids: Iterable[int], seconds: float = 60) -> bool:
     """Whether all of these processes end in time."""
     listed = list(pids)
     return within(seconds, lambda: not any(alive(pid) for pid in listed))

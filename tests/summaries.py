@@ -62,6 +62,7 @@ REPRODUCIBILITY: dict[str, Any] = {
     "verdict": "bitwise",
     "unique_weights": 1,
     "seeds_varied": [],
+    "poked": False,
     "same_start": True,
     "first_data_step": None,
     "first_loss_step": None,
@@ -120,7 +121,9 @@ def make_summary(*cells: tuple[str, dict[str, Any]], settings: dict[str, Any] | 
                 "speed": SPEED | changes,
                 "metrics": {"accuracy": {**FIGURE, "mean": 0.9, "sd": 0.0, "ci95": [0.9, 0.9]}},
                 "traces": None,
+                "gradients_differ_in": None,
                 "kernels": None,
+                "ensemble": None,
                 "advice_above": [],
             }
             for cell, (_, changes) in zip(made, cells, strict=True)
@@ -130,6 +133,7 @@ def make_summary(*cells: tuple[str, dict[str, Any]], settings: dict[str, Any] | 
         "noise": [],
         "modes_noise": [],
         "changes": [],
+        "doctor": [],
         "kernel_changes": [],
         "accuracy": [],
         "recipe": None,

@@ -109,7 +109,7 @@ def test_of_several_processes_that_take_over_the_dead_ones_folders_each_gets_its
         assert racer.stdin is not None
         racer.stdin.write("\n")
         racer.stdin.flush()
-    taken = [[int(line) for line in racer.communicate(timeout=60)[0].split()] for racer in racers]
+    taken = [[int(line) for line in racer.communicate(timeout=600)[0].split()] for racer in racers]
     assert [sum(column) for column in zip(*taken, strict=True)] == [1] * 200
     for number in range(200):
         (winner,) = (name for name, took in zip("abcd", taken, strict=True) if took[number])

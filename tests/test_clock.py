@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.worker.clock import LEAST_STEADY_STEPS, Clock, StepTimes, read_bytes
+from runner.worker.clock import Clock, read_bytes
+from runner.worker.step_times import LEAST_STEADY_STEPS, StepTimes
 
 
 class FakeDevice:

@@ -9,7 +9,8 @@ from torch.nn import functional as F
 
 from runner.models.convolution import OneConvolution, convolution
 
-PLAIN = {"outputs": 6, "kernel_size": 3, "stride": 1, "dilation": 1, "transposed": False, "input_gradient": True}
+SHAPE = {"outputs": 6, "kernel_size": 3, "stride": 1, "dilation": 1}
+PLAIN = {**SHAPE, "transposed": False, "input_gradient": True, "head": True}
 
 
 def made(dimensions: int, **changed: Any) -> OneConvolution:
@@ -74,6 +75,15 @@ def test_the_gradient_of_the_weights_does_not_depend_on_it() -> None:
         network(images).square().sum().backward()
         found.append(nn.utils.parameters_to_vector([one.grad for one in network.parameters()]))
     assert torch.equal(*found)
+
+
+def test_without_a_head_it_is_the_layer_alone() -> None:
+    bare = convolution(**PLAIN | {"head": False}, dimensions=2, channels=4, classes=3)
+    assert type(bare) is nn.Conv2d
+    bare = convolution(**PLAIN | {"head": False}, dimensions=1, channels=4, classes=3)
+    sequences = torch.randn(2, 9, 4)
+    expected = F.conv1d(sequences.mT, *[one.detach() for one in bare.parameters()])
+    assert torch.allclose(bare(sequences), expected, atol=1e-6)
 
 
 def test_volumes_are_not_known() -> None:

@@ -43,7 +43,7 @@ REFUSED = [
     (["train.steps=5", "train.epochs=1"], ["train.epochs", "train.steps"]),
     (["model=custom"], ["model._target_"]),
     (["tracking=server"], ["tracking.uri"]),
-    (["tracking.uri=file:///tmp/mlruns"], ["tracking.uri", "sqlite"]),
+    (["tracking.uri=file:///tmp/mlruns", "tracking.required=true"], ["tracking.uri", "sqlite"]),
     (["timeout=0"], ["timeout", "0"]),
     (["trial.number=3"], ["trial.number", "3", "trials=N"]),
     (["~train.momentum"], ["train.momentum", "needed"]),

@@ -176,7 +176,7 @@ def test_eight_that_start_at_once_on_an_empty_folder_download_once(tmp_path, mir
     assert within(120, lambda: all(len(children(process.pid)) == 2 for process in callers))  # a server and its child
     time.sleep(0.5)  # all of them are where they would fetch
     mirror.released.set()
-    said = [process.communicate(timeout=120)[0] for process in callers]
+    said = [process.communicate(timeout=600)[0] for process in callers]
     assert [process.returncode for process in callers] == [0] * 8, said
     assert mirror.got == dict.fromkeys((f"{name}.gz" for name in MNIST), 1)
     assert len(load(asked).train) == 20
@@ -295,7 +295,7 @@ def test_an_interrupt_ends_the_fetching_and_the_next_one_starts_over(tmp_path, m
     assert within(60, lambda: sum(mirror.got.values()) == 1)
     below = children(process.pid)
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=30)
+    said, _ = process.communicate(timeout=600)
     assert process.returncode == -signal.SIGINT, said
     assert len(below) == 2 and gone(below)
     mirror.mood = "well"

@@ -83,7 +83,7 @@ def test_an_exception_leaves_its_traceback_and_what_was_known_by_then(run: Run) 
     assert "planted failure in step 3" in log_file(folder).read_text()
     assert "Traceback" in log_file(folder).read_text()
     assert record.environment["device"] == "cpu"
-    assert set(record.flags) == {"requested", "before"}
+    assert set(record.flags) == {"default", "requested", "before"}
 
 
 def test_the_end_of_the_log_is_the_reason_when_there_is_no_other(run: Run) -> None:

@@ -37,7 +37,7 @@ class Names(TorchDispatchMode):
 
 def operations(kind: str) -> set[str]:
     """What a training step of the network runs."""
-    network, images = layer(kind, channels=4, classes=3), torch.randn(2, 4, 6, 6)
+    network, images = layer(kind, True, channels=4, classes=3), torch.randn(2, 4, 6, 6)
     with Names() as names:
         network(images).sum().backward()
     return names.seen
@@ -56,7 +56,7 @@ def test_a_step_runs_the_operations_of_its_kind_and_of_no_other(kind: str) -> No
 
 @pytest.mark.parametrize("kind", ["rnn", "lstm", "gru"])
 def test_a_recurrent_layer_reads_the_rows_one_after_another(kind: str) -> None:
-    network = layer(kind, channels=4, classes=3).layer
+    network = layer(kind, True, channels=4, classes=3).layer
     images = torch.randn(2, 4, 5, 6)
     changed = images.clone()
     changed[:, :, 3] += 1
@@ -67,14 +67,14 @@ def test_a_recurrent_layer_reads_the_rows_one_after_another(kind: str) -> None:
 
 
 def test_layer_normalisation_is_over_the_channels_of_a_pixel() -> None:
-    normalised = layer("layer_norm", channels=16, classes=3).layer(torch.randn(2, 16, 5, 6))
+    normalised = layer("layer_norm", True, channels=16, classes=3).layer(torch.randn(2, 16, 5, 6))
     assert torch.allclose(normalised.mean(1), torch.zeros(2, 5, 6), atol=1e-5)
     assert torch.allclose(normalised.var(1, correction=0), torch.ones(2, 5, 6), atol=1e-3)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_gives_logits_and_gradients_of_the_layer_and_leaves_the_images_alone(kind: str) -> None:
-    network, images = layer(kind, channels=4, classes=3), torch.randn(2, 4, 6, 6)
+    network, images = layer(kind, True, channels=4, classes=3), torch.randn(2, 4, 6, 6)
     gradients: list[Tensor] = []
     network.layer.register_full_backward_hook(lambda module, given, taken: gradients.append(given[0]))
     logits = network(images)
@@ -86,7 +86,7 @@ def test_gives_logits_and_gradients_of_the_layer_and_leaves_the_images_alone(kin
 
 
 def test_no_gradient_of_the_images_is_asked_for_while_answering() -> None:
-    network = layer("relu", channels=4, classes=3).eval()
+    network = layer("relu", True, channels=4, classes=3).eval()
     seen: list[bool] = []
     network.layer.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0].requires_grad))
     network(torch.randn(2, 4, 6, 6))

@@ -24,21 +24,27 @@ NAMES = (
     "trial",
     "plan",
     "recipe",
+    "calls",
     "record",
+    "arrays",
+    "logits",
     "series",
     "owner",
     "claim",
+    "reached",
     "operation",
     "size",
     "trace",
     "kernel_use",
     "captured",
+    "certificate",
 )
 NOUNS = {f"runner.{name}" for name in (*NAMES, "asked", "log", "ownership", "study")}
 PURE = {"runner.analysis", "runner.report"}
 EFFECTS = {
     "runner.cards",
     "runner.child",
+    "runner.deadline",
     "runner.device_lock",
     "runner.fetch",
     "runner.interrupt",
@@ -47,9 +53,10 @@ EFFECTS = {
     "runner.presence",
     "runner.tracking",
 }
-CHILD = {"runner.worker", "runner.data", "runner.models", "runner.target"}
-# What data sets need on disk: the door asks before, the child while it loads. How a process ends with its parent.
-SHARED = {"runner.dataset_files", "runner.process_end"}
+CHILD = {"runner.worker", "runner.hook", "runner.data", "runner.models", "runner.target"}
+# What data sets need on disk: the door asks before, the child while it loads. How a process ends with its parent. What
+# an attached script is to be given.
+SHARED = {"runner.dataset_files", "runner.process_end", "runner.schema_attach"}
 NOT_IN_PARENT = {"torch", "torchvision", "torchmetrics"} | CHILD
 NOT_IN_CHILD = {"mlflow", "hydra", "omegaconf", "runner.tracking", "runner.report", "runner.analysis"}
 
@@ -157,9 +164,19 @@ def test_models_import_torch_and_nothing_of_ours(module: str) -> None:
     assert {name for name in imports(module) if not within(name, allowed)} == set()
 
 
+@pytest.mark.parametrize("module", of({"runner.hook"}))
+def test_an_attached_script_needs_torch_and_nothing_of_ours(module: str) -> None:
+    """The hook runs in the script's interpreter, and reads from their files what it shares with the trials."""
+    shared = {"runner.worker.digest", "runner.worker.flags"}
+    allowed = {"torch", "cudnn_attached", *sys.stdlib_module_names}
+    for one in (module, *shared):
+        assert {name for name in imports(one) if not within(name, allowed)} == set()
+
+
 def test_only_the_study_knows_the_names_of_its_files() -> None:
-    names = {"study.json", "trial.json", "record.json", "series.npz", "summary.json", "summary.csv", "report.md"}
-    names |= {"ops.jsonl.gz", "kernels.json", "operations.json", "operation-", "capture-", "trial-"}
+    names = {"study.json", "trial.json", "record.json", "series.npz", "logits.npz"}
+    names |= {"summary.json", "summary.csv", "report.md", "report.html"}
+    names |= {"ops.jsonl.gz", "kernels.json", "operations.json", "operation-", "capture-", "trial-", ".reached.json"}
     knowing = set()
     for module, path in PATHS.items():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -178,7 +195,7 @@ runpy.run_module("runner", run_name="__main__", alter_sys=True)
 
 def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", LOOK], cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", LOOK], cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
     said, _, loaded = done.stdout.partition("MODULES ")

@@ -74,7 +74,7 @@ def pip(*arguments: str) -> None:
 def run(*command: str | Path, folder: Path) -> str:
     """Run a command of the installed environment, without any other path to look for modules."""
     environ = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -107,6 +107,13 @@ def test_an_installed_wheel_works_in_an_empty_folder(installed: Path, tmp_path: 
     assert Path(where.strip()).is_relative_to(installed.parent)
     run(installed / "python", "-m", "runner", *TINY, "tracking=off", "study=study", folder=tmp_path)
     assert outcomes(tmp_path) == ["finished"]
+
+
+def test_the_installed_command_takes_a_users_package_and_their_configs(installed: Path, tmp_path: Path) -> None:
+    theirs = shutil.copytree(ROOT / "tests" / "outside", tmp_path / "theirs")
+    words = ["--config-dir", "my_conf", "-m", "cudnn=disabled", "model=spotter", "dataset=spots", *TINY]
+    run(installed / "cudnn-runner", *words, "tracking=off", "study=study", folder=theirs)
+    assert outcomes(theirs) == ["finished"]
 
 
 def test_the_wheel_has_every_file(installed: Path) -> None:

@@ -1,5 +1,6 @@
 """Plots: what they show, of which studies there are none, and that equal records give equal bytes."""
 
+import os
 import subprocess
 import sys
 from dataclasses import fields, replace
@@ -10,10 +11,12 @@ import pytest
 from factory import CPU, GPU, Plant, four_modes, make_cell, make_series, make_study
 from PIL import Image
 
+from runner.analysis.evidence import Evidence
 from runner.analysis.summary import summarise
 from runner.mode import MODES
-from runner.report.canvas import COLOURS, framed, png, spread, usual_style
-from runner.report.curves import Curve, left_out, panels_of
+from runner.report.canvas import COLOURS, Frame, png, spread, usual_style
+from runner.report.curves import Curve, left_out, samples_in
+from runner.report.curves import panels_of as first_panels
 from runner.report.drawing import ratios, step_time, total_time
 from runner.report.plots import alternative_text, draw
 from runner.series import Series
@@ -79,11 +82,16 @@ def study(tmp_path):
     return timed(make_study(tmp_path / "study", cells), tuned)
 
 
+def panels_of(study, summary):
+    return first_panels(study, summary, samples_in(Evidence.of(study)), 6)
+
+
 def figure_of(plot, study):
     summary = summarise(study)
     panels = panels_of(study, summary)
     with usual_style():
-        return plot(summary, panels, "the foot")
+        picture = plot(summary, panels, Frame("the foot"))
+        return picture and picture.figure
 
 
 def texts(figure):
@@ -269,9 +277,9 @@ def test_settings_have_panels_of_their_own_and_the_small_print_counts_them(tmp_p
     monkeypatch.setattr("runner.report.plots.MOST_PANELS", 1)
     monkeypatch.setattr("runner.report.plots.PLOTS", {"one": lambda *arguments: given.append(arguments)})
     assert draw(study, summary, tmp_path / "drawn") == []
-    _, shown, foot = given[0]
+    _, shown, frame = given[0]
     assert [panel.settings for panel in shown] == ["precision=p0"]
-    assert foot == "1 of 2 settings are drawn. 2 trials a mode. NVIDIA H200, torch 2.14.1"
+    assert frame.foot == "1 of 2 settings are drawn. 2 trials a mode. NVIDIA H200, torch 2.14.1"
 
 
 def test_cells_of_one_mode_in_one_panel_have_other_lines(tmp_path):
@@ -351,7 +359,7 @@ def test_environments_are_not_mixed(tmp_path):
 
 def test_alternative_texts_have_the_figures(study):
     paths, summary = drawn(study)
-    said = {path.stem: alternative_text(path, summary) for path in paths}
+    said = {path.stem: alternative_text(path.stem, summary) for path in paths}
     assert "benchmark (F,T): 30.0" in said["step_time"]
     assert said["total_time"] == "Time of all steps so far. benchmark (F,T): pays back after 160 steps"
     assert "25 % faster" in said["ratios"]
@@ -372,9 +380,9 @@ def test_texts_lie_near_their_lines_and_not_over_each_other(wanted, places):
 
 def test_strange_titles_are_drawn_as_they_stand():
     with usual_style():
-        figure, _ = framed(r"a $\broken formula" + "\x1b[31m" + "x" * 5000, [1.0], "$")
-        assert len(png(figure)) > 100
-    assert "\x1b" not in figure.texts[0].get_text()
+        picture, _ = Frame("$").picture(r"a $\broken formula" + "\x1b[31m" + "x" * 5000, "$", [1.0])
+        assert len(png(picture.figure)) > 100
+    assert "\x1b" not in picture.figure.texts[0].get_text()
 
 
 def test_a_curve_without_a_steady_step_foretells_nothing():
@@ -385,6 +393,20 @@ def test_a_curve_without_a_steady_step_foretells_nothing():
     assert curve.break_even_steps is None
 
 
-def test_the_report_loads_no_matplotlib_until_it_draws():
-    code = "import runner.report.plots, sys; assert not {'matplotlib', 'PIL'} & set(sys.modules)"
+def test_the_report_loads_nothing_heavy_until_it_is_written():
+    heavy = "{'matplotlib', 'PIL', 'jinja2', 'scipy'}"
+    code = f"import runner.report, runner.report.html, sys; assert not {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent.parent)
+
+
+def test_matplotlib_without_a_folder_of_its_own_says_nothing_at_the_end_of_a_study(study):
+    done = subprocess.run(
+        [sys.executable, "-m", "runner.report", str(study.folder)],
+        env=os.environ | {"MPLCONFIGDIR": "/proc/none"},
+        cwd=Path(__file__).parent.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    assert study.plot("ratios").is_file()

@@ -8,6 +8,7 @@ from planted import Plain
 from test_train import trained
 from torch import Tensor, nn
 
+from runner.errors import Refusal
 from runner.models.lstm import lstm
 from runner.models.resnet9 import resnet9
 from runner.worker.digest import digest
@@ -98,3 +99,8 @@ def test_another_trial_pokes_another_weight() -> None:
 def test_no_poke_is_the_default() -> None:
     assert planted_config()["train"]["poke"] == "none"
     assert final() == final(number=7) == final("train.poke_factor=5", "train.poke_step=2")
+
+
+def test_a_poke_after_the_last_step_is_refused() -> None:
+    with pytest.raises(Refusal, match=r"train\.poke_step=7: this training has 6 steps; choose at most 6"):
+        final("train.poke=ulp", "train.epochs=1", "train.steps=null", "train.poke_step=7")

@@ -90,7 +90,7 @@ def outcome(monkeypatch: pytest.MonkeyPatch, folder: Path, probe: Leaves, error:
     """The record of a trial in this process that ends with this error, or else does not train at all."""
     Trial.of(planted_cell("Plain"), 0, 0, "cpu").write(trial_file(folder))
 
-    def session(_: Trial, seen: Any) -> None:
+    def session(_: Trial, seen: Any, reached: Path) -> None:
         seen.probe = probe
         raise error or ValueError("planted: no result")
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from factory import make_cell, make_record
 
+from runner.analysis.summary import summarise
 from runner.progress import Progress
 from runner.study import Study
 
@@ -57,5 +58,5 @@ def test_rounds_that_a_budget_may_add_are_shown_and_not_missed(
     progress = shown(tmp_path, Clock(), 3, planned=8)
     said = capsys.readouterr().out
     assert "2 cells x 8 rounds = 16 trials" in said and "[3/16] round 2/8" in said
-    progress.close(None)
+    progress.close(summarise(progress.study), None)
     assert "0 of 10 trials failed, 10 missing" in capsys.readouterr().out

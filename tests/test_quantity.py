@@ -47,7 +47,7 @@ def test_the_sd_divides_by_n_or_by_n_minus_1_as_the_row_says() -> None:
 
 
 def test_equal_accuracies_have_an_sd_of_exactly_0() -> None:
-    assert of_one("accuracy_sd", with_metrics(*[{"accuracy": 0.1}] * 3)) == Measured(0.0, (0.0, 0.0), 3)
+    assert of_one("accuracy_sd", with_metrics(*[{"accuracy": 0.1}] * 3)) == Measured(0.0, (0.0, 0.0), 3, 0.0)
 
 
 def test_the_cross_entropy_has_its_own_unit() -> None:
@@ -58,7 +58,11 @@ def test_the_cross_entropy_has_its_own_unit() -> None:
 def test_mean_and_range_of_the_accuracy() -> None:
     one = with_metrics({"accuracy": 0.5}, {"accuracy": 0.75}, {"accuracy": 0.7})
     assert of_one("accuracy_mean", one).value == pytest.approx(65)
-    assert of_one("accuracy_range", one) == Measured(pytest.approx(25), None, 3)
+    found = of_one("accuracy_range", one)
+    assert (found.value, found.trials) == (pytest.approx(25), 3)
+    # the range of 3 normal values is 1.693 sds in tables; the sd is 13.2, between 0.5207 and 6.285 times that
+    assert found.ci95 == pytest.approx((1.693 * 13.23 * 0.5207, 1.693 * 13.23 * 6.285), rel=2e-3)
+    assert of_one("accuracy_range", with_metrics(*[{"accuracy": 0.1 * (n % 3)} for n in range(21)])).ci95 is None
 
 
 @pytest.mark.parametrize("metrics", [({"accuracy": 0.5}, {"accuracy": None}), ({"mae": 0.5}, {"mae": 0.4})])
@@ -124,11 +128,6 @@ def test_the_first_step_leaves_cold_ones_out() -> None:
 
 def test_tuning_is_what_the_summary_says() -> None:
     assert of_one("autotune", measurement("default")) == Measured(1.5, (1.4, 1.6), 2)
-
-
-@pytest.mark.parametrize("name", ["ensemble_gain", "correlation"])
-def test_what_needs_logits_says_so(name: str) -> None:
-    assert of_one(name, measurement("default")) == "it needs every trial's logits, which are not kept"
 
 
 def times(default: float, benchmark: float, deterministic: float, both: float) -> list[Measurement]:

@@ -76,8 +76,7 @@ def test_what_was_not_read_is_no_target_whatever_is_measured(tmp_path: Path) -> 
         ({}, {"study": {"rounds": 2}}, "it takes 3 trials, here are 2"),
         ({}, {"study": {"environment": lambda cell, number: CPU}}, "no CUDA in use"),
         ({"quantity": "accuracy_sd", "over": {}, "unit": "%"}, {}, "it takes 10 trials, here are 5"),
-        ({"quantity": "accuracy_range", "over": {}, "unit": "%"}, {}, "what was measured has no interval"),
-        ({"quantity": "correlation", "over": {}, "unit": "1"}, {}, "logits"),
+        ({"quantity": "pearson_correlation", "over": {}, "unit": "1"}, {}, "train.keep_logits=true"),
     ],
 )
 def test_what_cannot_be_compared_says_why(
@@ -168,3 +167,15 @@ def test_the_terminal_has_a_short_line_for_each_figure() -> None:
     assert first == f"{where}1.234 [1.210, 1.260], 5 trials here, 1.2 published: differs"
     assert second == f"{where}1.2 published: not comparable"
     assert verdict_lines({}) == []
+
+
+def test_of_very_many_figures_the_terminal_has_those_that_were_compared() -> None:
+    many = [words(verdict="not comparable", why="size")] * 30
+    lines = verdict_lines({"recipe": {"rows": [words(verdict="differs"), *many]}})
+    assert len(lines) == 2 and lines[0].endswith("differs") and lines[1].startswith("30 published figures could not")
+    assert len(verdict_lines({"recipe": {"rows": many[:16]}})) == 16
+
+
+def test_a_measured_sd_has_its_bootstrap_error_beside_it() -> None:
+    row = words(quantity="accuracy_sd", unit="%", measured=0.2512, ci95=[0.17, 0.46], bootstrap_se=0.0412)
+    assert measured_words(row) == "0.251 \u00b1 0.0412 % [0.170, 0.460], 5 trials"

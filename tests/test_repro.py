@@ -110,7 +110,7 @@ def started(path: Path, processes: int = 2, **variables: str) -> "subprocess.Com
     if path.with_suffix(".pt").exists():
         shutil.copy(path.with_suffix(".pt"), changed.with_suffix(".pt"))
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | variables
-    return subprocess.run([sys.executable, changed], cwd="/", env=environ, capture_output=True, text=True, timeout=300)
+    return subprocess.run([sys.executable, changed], cwd="/", env=environ, capture_output=True, text=True, timeout=900)
 
 
 def test_a_mismatch_between_processes_is_shown_by_the_file_alone(tmp_path: Path) -> None:

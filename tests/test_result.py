@@ -11,11 +11,11 @@ from torch import nn
 
 from runner.jsonfile import plain
 from runner.record import Speed
-from runner.worker.clock import StepTimes
 from runner.worker.digest import digest, lanes
 from runner.worker.evaluate import Evaluated
 from runner.worker.infer import Answered
 from runner.worker.result import Result, peak_memory, result_of
+from runner.worker.step_times import StepTimes
 from runner.worker.train import Trained, weights
 
 STEPS = 12

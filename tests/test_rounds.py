@@ -62,7 +62,8 @@ def test_a_failing_cell_is_recorded_and_the_others_are_done(
     how: str, outcome: str, code: int, reason: str, tmp_path: Path
 ) -> None:
     words = [*TINY, "model._target_=planted.Fails", f"+model.args.how={how}", "+model.args.step=3,99"]
-    done = call("runner", "-m", *words, "trials=2", "timeout=15", "study=s", folder=tmp_path)
+    limit = ["timeout=15"] if how == "hang" else []  # a machine at work may take as long for a trial that goes well
+    done = call("runner", "-m", *words, *limit, "trials=2", "study=s", folder=tmp_path)
     assert done.returncode == code, done.stdout + done.stderr
     found = Study.open(tmp_path / "s")
     steps = {cell.id: cell.config["model"]["args"]["step"] for cell in found.cells()}
@@ -82,7 +83,7 @@ def test_a_store_that_breaks_costs_no_trial(tmp_path: Path) -> None:
     words = [*TINY, f"model._target_={breaks}", f"+model.args.path={tmp_path}/mlflow/store.db", "trials=2"]
     done = call("runner", "-m", *words, f"tracking.uri={uri}", "study=s", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stderr.count("does not take the study") == 1
+    assert done.stderr.count(f"MLflow cannot be used: tracking.uri={uri}: ") == 1
     assert [record.outcome for record in Study.open(tmp_path / "s").records()] == ["finished"] * 2
 
 

@@ -66,6 +66,8 @@ def test_the_four_modes_are_named_after_their_pairs() -> None:
 
 
 PUBLIC = """
+attach.command attach.hold
+calls.backward calls.float64 calls.kernels calls.times
 budget cudnn.benchmark cudnn.benchmark_limit cudnn.deterministic cudnn.enabled
 dataset.name dataset.resident dataset.size dataset.view dataset.workers
 determinism.algorithms determinism.fill_memory determinism.warn_only determinism.workspace
@@ -75,9 +77,10 @@ phase probe.name probe.repeat probe.steps plan.margin plan.price_per_hour plan.r
 precision.name
 seeds.base seeds.vary
 recipe_size repeat_in_process retry study threads timeout
-tracking.experiment tracking.name tracking.uri
-train.batch_size train.bias_factor train.compile train.epochs train.evaluate_every train.learning_rate train.momentum
-train.nesterov train.optimizer train.poke train.poke_factor train.poke_step train.schedule train.steps
+tracking.experiment tracking.name tracking.required tracking.uri
+train.batch_size train.bias_factor train.clip_norm train.compile train.decay_every
+train.decay_factor train.epochs train.evaluate_every train.keep_logits train.learning_rate
+train.momentum train.nesterov train.optimizer train.poke train.poke_factor train.poke_step train.schedule train.steps
 train.warmup_steps train.weight_decay
 trial.number trial.position trials
 """
@@ -228,6 +231,10 @@ def test_steps_and_epochs_exclude_each_other() -> None:
         (["train.nesterov=true", "train.momentum=0"], "train.nesterov=True: needs train.momentum above 0"),
         (["train.warmup_steps=5", "train.steps=4"], "train.warmup_steps=5: at most train.steps=4"),
         (["train.poke=ulp", "train.poke_step=5", "train.steps=4"], "train.poke_step=5: at most train.steps=4"),
+        (["train.schedule=step"], "train.decay_every=None: goes with train.schedule=step"),
+        (["train.decay_every=5"], "train.decay_every=5: goes with train.schedule=step"),
+        (["train.schedule=one_cycle", "train.warmup_steps=2"], "train.warmup_steps=2: train.schedule=one_cycle has"),
+        (["train.clip_norm=0"], "train.clip_norm=0.0: would take all gradients away"),
     ],
 )
 def test_a_training_that_there_cannot_be_is_refused(words: list[str], said: str) -> None:
@@ -288,7 +295,33 @@ def test_the_largest_plan_is_one(word: str) -> None:
 def test_those_are_all_keys_that_a_cell_leaves_out() -> None:
     assert {word.split("=")[0].split(".")[0] for word in ELSEWHERE} | {"recipe"} == set(NOT_IN_CELL)
     kept = {item.name for item in fields(Settings)} - set(NOT_IN_CELL)
-    assert set(cell_config(settings())) == kept
+    of_phases = {"calls", "attach"}  # no other cell depends on them
+    assert set(cell_config(settings())) == kept - of_phases
+    assert set(cell_config(settings("phase=calls"))) == kept - {"attach"}
+
+
+def test_a_cell_of_an_attached_script_has_what_is_not_up_to_the_script() -> None:
+    words = ["phase=attach", "attach.command=[python,train.py]", "precision=default", "train.steps=7"]
+    config = cell_config(settings(*words))
+    assert config["attach"] == {"command": ["python", "train.py"], "hold": True}
+    assert (config["train"], config["isolation"]) == ({"steps": 7, "compile": "off"}, "spawn")
+    for word in ("train.batch_size=3", "dataset.size=16", "model.depth=18", "isolation=spawn"):
+        assert cell_config(settings(*words, word)) == config
+
+
+@pytest.mark.parametrize(
+    ("word", "named"),
+    [
+        ("attach.command=[]", "attach.command"),
+        ("precision=bf16", "precision"),
+        ("probe=ops", "probe"),
+        ("seeds=init", "seeds.vary"),
+    ],
+)
+def test_what_an_attached_script_cannot_be_asked_is_refused(word: str, named: str) -> None:
+    words = {"phase": "attach", "attach.command": "[python,train.py]", "precision": "default"}
+    with pytest.raises(ConfigError, match=f"^{named}"):
+        settings(*(f"{key}={value}" for key, value in (words | dict([word.split("=", 1)])).items()))
 
 
 @pytest.mark.parametrize(
@@ -296,6 +329,7 @@ def test_those_are_all_keys_that_a_cell_leaves_out() -> None:
     [
         *("cudnn=benchmark", "model.depth=18", "dataset.size=16", "precision=bf16", "determinism=full", "seeds=all"),
         *("train.nesterov=true", "train.bias_factor=0.1", "train.warmup_steps=2", "train.poke=ulp"),
+        *("train.clip_norm=1", "train.schedule=one_cycle"),
         *("train.steps=7", "isolation=spawn", "threads=3", "device=cpu", "phase=infer"),
         *("probe=modules", "probe.steps=7", "repeat_in_process=2", "cudnn.enabled=false", "cudnn.benchmark_limit=0"),
     ],

@@ -17,11 +17,11 @@ UNTUNED = {"steps": 96, "shapes": 48, "steps_s": 5.9, "new_shape_ms": 60.0, "new
 def test_the_total_stands_above_the_answers_and_in_the_table():
     summary = make_summary(("default", UNTUNED), ("benchmark", TUNED))
     lines = markdown(summary).splitlines()
-    assert lines[2] == (
+    assert lines[4] == (
         "- with 48 input sizes, all 96 steps took 95.9 s with benchmark (F,T), 5.90 s with default (F,F): "
         "each new size costs 1.90 s with benchmark (F,T), 0.0600 s with default (F,F)"
     )
-    assert lines[3].startswith("- for one training")
+    assert lines[5].startswith("- for one training")
     column = header(summary).index("all steps s")
     assert [row[column] for row in rows(summary)] == ["5.90", "95.9"]
 

@@ -60,7 +60,7 @@ def waiting_once(folder: Path, *arguments: str) -> tuple[list[str], Path]:
 
 def job_in(marker: Path) -> str:
     """The job that a trial waits in."""
-    assert within(120, lambda: marker.is_file() and marker.read_text() != "")
+    assert within(600, lambda: marker.is_file() and marker.read_text() != "")
     return marker.read_text()
 
 
@@ -75,14 +75,14 @@ def array(*arguments: str, tasks: int, folder: Path) -> "subprocess.CompletedPro
     command = ["sbatch", "--wait", f"--array=0-{tasks - 1}", "--gpus-per-node=0", "--cpus-per-task=1"]
     command += [str(SCRIPTS / "slurm_array.sh"), str(folder / "study"), *arguments]
     environ = {**os.environ, "PATH": paths, "PYTHONPATH": str(TESTS)}
-    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=900)
 
 
 def test_a_study_by_jobs_equals_one_without_slurm(tmp_path: Path) -> None:
-    words = ["cudnn=glob(*)", *SMALL, "model.cifar_stem=false"]
-    done = study("trials=3", *words, *LAUNCHER, folder=tmp_path)
-    assert outcomes(tmp_path) == ["finished"] * 12
-    assert len({(record.cell, record.number) for record in done.records()}) == 12
+    words = ["cudnn=default,deterministic", *SMALL, "model.cifar_stem=false"]
+    done = study("trials=2", *words, *LAUNCHER, folder=tmp_path)
+    assert outcomes(tmp_path) == ["finished"] * 4
+    assert len({(record.cell, record.number) for record in done.records()}) == 4
     (tmp_path / "here").mkdir()
     here = study("trials=1", *words, folder=tmp_path / "here")
     assert {cell.id for cell in done.cells()} == {cell.id for cell in here.cells()}
@@ -99,15 +99,15 @@ def test_every_job_is_told_one_study_folder(tmp_path: Path) -> None:
 def test_a_cancelled_job_is_an_interrupted_trial_and_can_be_continued(
     tmp_path: Path, background: ThreadPoolExecutor
 ) -> None:
-    words, marker = waiting_once(tmp_path, "cudnn=glob(*)", "trials=2")
+    words, marker = waiting_once(tmp_path, "cudnn=default,benchmark", "trials=2")
     working: Called = background.submit(call, *words, folder=tmp_path)
     subprocess.run(["scancel", job_in(marker)], check=True)
     done = working.result()
     assert done.returncode != 0, done.stdout + done.stderr
-    assert outcomes(tmp_path) == ["finished"] * 7 + ["interrupted"]
+    assert outcomes(tmp_path) == ["finished"] * 3 + ["interrupted"]
     again = call(*words, folder=tmp_path)
     assert again.returncode == 0, again.stdout + again.stderr
-    assert outcomes(tmp_path) == ["finished"] * 8
+    assert outcomes(tmp_path) == ["finished"] * 4
 
 
 @pytest.mark.slow
@@ -125,11 +125,11 @@ def test_the_tasks_of_an_array_share_a_study_round_by_round(tmp_path: Path) -> N
     (tmp_path / "tasks").mkdir()
     model = ["model=custom", "model._target_=slow_model.WaitsForOthers"]
     model += [f"+model.args.folder={tmp_path / 'tasks'}", "+model.args.tasks=2"]
-    done = array("cudnn=glob(*)", "trials=4", *SMALL, *model, tasks=2, folder=tmp_path)
+    done = array("cudnn=default,benchmark", "trials=4", *SMALL, *model, tasks=2, folder=tmp_path)
     assert done.returncode == 0, "\n".join(path.read_text() for path in tmp_path.glob("slurm-*.out"))
     records = Study.open(tmp_path / "study").records()
-    assert [record.outcome for record in records] == ["finished"] * 16
-    assert len({record.process["pid"] for record in records}) == 16
+    assert [record.outcome for record in records] == ["finished"] * 8
+    assert len({record.process["pid"] for record in records}) == 8
     tasks = {number: {r.process["interpreter"] for r in records if r.number == number} for number in range(4)}
     assert [len(interpreters) for interpreters in tasks.values()] == [1] * 4
     assert len(set.union(*tasks.values())) == 2

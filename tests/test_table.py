@@ -7,7 +7,8 @@ from summaries import REPRODUCIBILITY, SPEED, make_summary
 from runner.analysis.summary import summarise
 from runner.analysis.words import plan_words
 from runner.report.answer import answers, plan_line
-from runner.report.markdown import how_to_read, markdown
+from runner.report.content import how_to_read
+from runner.report.markdown import markdown
 from runner.report.number import NONE
 from runner.report.table import header, more_figures, rows
 

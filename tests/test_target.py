@@ -1,9 +1,11 @@
 """Finding what a user names."""
 
+import sys
+
 import pytest
 
 from runner.errors import Refusal
-from runner.target import call, locate, source_digest
+from runner.target import blaming, call, locate, source_digest
 
 KEY = "model._target_"
 
@@ -56,13 +58,32 @@ def test_what_is_not_there_is_named(target, message):
         ("import a_missing_package", "brought needs the module a_missing_package, which is missing"),
         ("from json import no_such_name", "brought cannot be imported: cannot import name 'no_such_name'"),
         ("def broken(:", r"brought cannot be imported: .*line 1"),
+        ("1 / 0", "brought cannot be imported: ZeroDivisionError: division by zero"),
+        ("raise SystemExit(3)", "brought cannot be imported: SystemExit: 3"),
     ],
 )
 def test_what_a_users_module_lacks_is_named(tmp_path, monkeypatch, source, message):
     (tmp_path / "brought.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "brought", raising=False)
     with pytest.raises(Refusal, match=message):
         locate(KEY, "brought.make")
+
+
+def test_whose_code_it_was_is_told_in_one_line() -> None:
+    with pytest.raises(Refusal) as told, blaming("their loss"):
+        raise KeyError("first\nsecond")
+    assert str(told.value) == "their loss: KeyError: 'first\\nsecond'"
+    with pytest.raises(Refusal) as told, blaming("their loss"):
+        raise ValueError("\nfirst\nsecond")
+    assert str(told.value) == "their loss: ValueError: first"
+
+
+@pytest.mark.parametrize("error", [Refusal("known"), MemoryError(), KeyboardInterrupt()])
+def test_what_is_no_fault_of_a_users_code_passes(error: BaseException) -> None:
+    with pytest.raises(type(error)) as passed, blaming("their loss"):
+        raise error
+    assert passed.value is error
 
 
 def test_a_change_in_what_a_user_brought_changes_its_digest(tmp_path, monkeypatch):

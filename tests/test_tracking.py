@@ -1,12 +1,10 @@
 """A study in MLflow: what is there, under which names, and that sending again changes nothing."""
 
-import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 from factory import GPU, STEPS, Plant, four_modes, make_cell, make_record, make_series, make_study
-from summaries import make_summary
 from tracked import all_runs, find, new_store, put, send_half, state, upload
 
 from runner import tracking
@@ -14,7 +12,6 @@ from runner.analysis.summary import summarise
 from runner.report.answer import answers
 from runner.report.markdown import table
 from runner.study import Study
-from runner.tracking.summary import cell_figures
 
 ROUNDS = 2
 
@@ -35,7 +32,7 @@ def test_a_study_is_one_run_above_a_run_a_cell_above_a_run_a_trial(uri: str, fou
     assert len(shown) == 1 + 4 + 4 * ROUNDS
     assert {run.info.status for run in shown} == {"FINISHED"}
     (top,) = [run for run in shown if "mlflow.parentRunId" not in run.data.tags]
-    assert top.info.run_name == f"mode varied over 4 cells ({four.asked()['id']})"
+    assert top.info.run_name == f"resnet on digits: 4 modes, {ROUNDS} rounds"
     for place in runs.cells.values():
         own = [run for run in shown if run.data.tags.get("mlflow.parentRunId") == place.run]
         assert len(own) == ROUNDS
@@ -60,15 +57,16 @@ def test_a_cell_answers_the_question_on_the_compare_page(uri: str, four: Study) 
     for cell in found:
         run = runs.client.get_run(runs.cells[cell["cell"]].run)
         shown, speed = run.data.metrics, cell["speed"]
-        assert shown["step_ms_mean"] == speed["step_ms"]["mean"]
+        assert shown["step_ms"] == shown["speed/step_ms_mean"] == speed["step_ms"]["mean"]
         assert shown["step_ms_sd"] == speed["step_ms"]["sd"]
         assert shown["ratio_to_default"] == speed["ratio_to_baseline"]["value"]
         low, high = speed["ratio_to_baseline"]["ci95"]
         assert (shown["ratio_to_default_low_95"], shown["ratio_to_default_high_95"]) == (low, high)
         assert shown["peak_memory_bytes"] == speed["peak_memory_bytes"]
-        assert shown["unique_weights"] == cell["reproducibility"]["unique_weights"]
-        assert shown["test/accuracy_mean"] == cell["metrics"]["accuracy"]["mean"]
-        assert shown["trials_finished"] == ROUNDS
+        assert shown["distinct_weights"] == cell["reproducibility"]["unique_weights"]
+        assert shown["accuracy_mean"] == shown["test/accuracy_mean"] == cell["metrics"]["accuracy"]["mean"]
+        assert shown["accuracy_sd"] == cell["metrics"]["accuracy"]["sd"]
+        assert shown["n"] == shown["trials_finished"] == ROUNDS
     tags = {run.info.run_name: run.data.tags for run in find(runs.client, "tags.level = 'cell'")}
     assert tags["deterministic (T,F)"]["verdict"] == f"bitwise, {ROUNDS} of {ROUNDS}"
     assert tags["benchmark (F,T)"]["verdict"] == f"weights differ, {ROUNDS} different of {ROUNDS}"
@@ -78,13 +76,16 @@ def test_a_cell_answers_the_question_on_the_compare_page(uri: str, four: Study) 
 def test_the_study_carries_headline_and_files(uri: str, four: Study, tmp_path: Path) -> None:
     four.summary_json.write_text("{}")
     four.report_markdown.write_text("# report")
+    four.plot("losses").parent.mkdir()
+    four.plot("losses").write_text("<svg/>")
     client = upload(uri, four).client
     (run,) = find(client, "tags.level = 'study'")
     assert run.data.tags["recommended_reproducible"].startswith("undecided: ")
     assert answers(summarise(four))[0] in run.data.tags["mlflow.note.content"]
     assert table(summarise(four)) in run.data.tags["mlflow.note.content"]
     assert run.data.params["rounds"] == str(ROUNDS)
-    assert [item.path for item in client.list_artifacts(run.info.run_id)] == ["report.md", "summary.json"]
+    assert [item.path for item in client.list_artifacts(run.info.run_id)] == ["plots", "report.md", "summary.json"]
+    assert [item.path for item in client.list_artifacts(run.info.run_id, "plots")] == ["plots/losses.svg"]
     assert run.info.artifact_uri.startswith((tmp_path / "store" / "mlartifacts").as_uri())
 
 
@@ -184,42 +185,3 @@ def test_figures_of_two_environments_stand_apart(uri: str, tmp_path: Path) -> No
     shown = runs.client.get_run(runs.cells[first["cell"]].run).data.metrics
     assert shown["trials_finished"] == 2
     assert shown[f"environment-{second['environment']}/trials_finished"] == 1
-
-
-def test_figures_of_a_cell_leave_out_what_is_unknown() -> None:
-    ratio = {"value": None, "ci95": None, "verdict": "inert"}
-    cell = {"n": 1, "failed": 0, "diverged": 0, "reproducibility": {"verdict": "single"}, "metrics": {}}
-    speed = {"step_ms": None, "host_bound": True, "wait_ms": math.nan, "ratio_to_baseline": ratio}
-    assert cell_figures({**cell, "speed": speed}) == {"trials_finished": 1, "trials_failed": 0, "trials_diverged": 0}
-
-
-def test_every_new_figure_has_its_unit_in_its_name_and_lists_are_left_out() -> None:
-    figures = {"p99_ms": 44.4, "steps_s": 95.9, "new_shape_ms": 1900.0, "compile_s": 12.3, "energy_j_per_sample": 0.01}
-    figures |= {"cold_first_step_ms": 13600.0, "cold_trials": 1, "expected_s": 412.0, "spread": 1.2}
-    plans = [{"step_ms": 12.1, "trials": 6, "ratio": 0.85}, {"step_ms": 14.5, "trials": 4, "ratio": 1.02}]
-    left_out = [{"trial": 3, "why": "heat"}]
-    (usual,), (cell,) = [
-        make_summary(("default", speed))["cells"] for speed in ({}, {**figures, "plans": plans, "left_out": left_out})
-    ]
-    shown, before = cell_figures(cell), cell_figures(usual)
-    assert {name: shown[name] for name in figures} == figures
-    assert set(shown) - set(before) <= set(figures)
-
-
-def test_outputs_are_not_counted_as_weights() -> None:
-    (cell,) = make_summary(("default", {}), settings={"phase": "infer"})["cells"]
-    shown = cell_figures(cell)
-    assert shown["unique_outputs"] == 1
-    assert not [name for name in shown if "weight" in name]
-
-
-def test_where_outputs_differ_is_named_after_them() -> None:
-    (cell,) = make_summary(("default", {}), settings={"phase": "infer"})["cells"]
-    places = {"weights_equal_after": 8, "weights_differ_after": 16, "weight_l2": 0.5, "unit_weight_l2_ci95": [0.1, 0.2]}
-    infer = cell_figures(cell | {"reproducibility": cell["reproducibility"] | places})
-    assert (infer["outputs_equal_after"], infer["outputs_differ_after"]) == (8, 16)
-    assert not [name for name in infer if "weight" in name]
-    (cell,) = make_summary(("default", {}))["cells"]
-    train = cell_figures(cell | {"reproducibility": cell["reproducibility"] | places})
-    assert (train["weights_equal_after"], train["weights_differ_after"], train["weight_l2"]) == (8, 16, 0.5)
-    assert not [name for name in train if "outputs" in name]

@@ -48,6 +48,22 @@ def test_a_trial_carries_settings_curves_and_figures(uri: str, tmp_path: Path) -
     assert [(point.step, point.value) for point in accuracy] == [(8, 0.5), (STEPS, 0.875)]
 
 
+def test_the_state_of_the_machine_stands_where_system_metrics_do(uri: str, tmp_path: Path) -> None:
+    cell = make_cell()
+    before = {"sm_clock_mhz": 1980, "throttle_reasons": "", "power_w": 99.5, "load_1min": None}
+    record = make_record(cell, covariates={"before": before, "after": before | {"power_w": 612.25}})
+    client = upload(uri, one_trial(tmp_path / "study", cell, record, make_series())).client
+    (run,) = find(client, "tags.level = 'trial'")
+    assert run.data.tags["round"] == "0"
+    assert {name for name in run.data.metrics if name.startswith("system/")} == {
+        "system/sm_clock_mhz",
+        "system/power_w",
+    }
+    points = client.get_metric_history(run.info.run_id, "system/power_w")
+    seen = [(point.step, point.value, point.timestamp) for point in points]
+    assert seen == [(0, 99.5, run.info.start_time), (STEPS, 612.25, run.info.end_time)]
+
+
 @pytest.mark.parametrize(
     ("outcome", "status"),
     [("failed", "FAILED"), ("timed_out", "FAILED"), ("diverged", "FAILED"), ("interrupted", "KILLED")],

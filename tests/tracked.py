@@ -76,6 +76,7 @@ def upload(uri: str, study: Study, others: bool = False) -> tracking.StudyRuns:
         runs = tracking.open_study(uri, study)
         tracking.send_missing(runs, study, study.records())
         tracking.send_summary(runs, study, summarise(study), others)
+        tracking.send_files(runs, study)
     return runs
 
 

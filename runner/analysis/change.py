@@ -114,7 +114,7 @@ def _words(before: Sample, after: Sample, verdicts: list[str], ratio: Ratio, evi
 
 def _cost(ratio: Ratio, margin: float, phase: str) -> str:
     """What a step takes after the change, of what it took before."""
-    subject = "an answer" if phase == "infer" else "a step"
+    subject = {"infer": "an answer", "calls": "a call"}.get(phase, "a step")
     if ratio.value is None:
         return f"its cost is not known: {ratio.why}"
     if ratio.verdict == "inert":

@@ -27,7 +27,8 @@ SHIPPED: dict[str, dict[str, dict[str, Any]]] = {
 }
 NAMED = ("model", "dataset", "precision", "probe", "tracking")
 SWEPT = re.compile(r"(glob|choice|range|interval|shuffle|sort|tag)\(|[^\[\]{}()'\"]*,")
-DROPPED = {"study", "budget", "trials", "retry", "probe"}
+CONTINUED = {"study", "budget", "trials", "retry"}
+DROPPED = {*CONTINUED, "probe"}
 
 
 def has(config: dict[str, Any], change: str) -> bool:
@@ -66,6 +67,12 @@ def deeper(command: Sequence[str], config: dict[str, Any], steps: int, level: st
     probe = [f"probe={level}", f"probe.steps={steps}", *(["probe.repeat=true"] if level == "ops" else [])]
     short = [f"train.steps={steps}", f"trials={PROBED_TRIALS}"]
     return shlex.join([*words, *probe, *short, *_beside(folder, "why")])
+
+
+def continuing(command: Sequence[str], folder: str, rounds: int | None = None) -> str:
+    """The command that goes on with a study where its own was given; with `rounds` it makes the study as long."""
+    kept = [word for word in command if _key(word) not in CONTINUED]
+    return shlex.join([*kept, *([f"trials={rounds}"] if rounds else []), f"study={_text(folder)}"])
 
 
 def _slug(change: str) -> str:

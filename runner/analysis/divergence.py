@@ -6,11 +6,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from runner.analysis.words import ON_PURPOSE
 from runner.record import Digests, Record
 from runner.series import Series
 
 ReproducibilityVerdict = Literal["bitwise", "metric-only", "loss-only", "differs", "single"]
-Subject = Literal["weights", "outputs"]
+Subject = Literal["weights", "outputs", "results"]
+SUBJECTS: dict[str, Subject] = {"infer": "outputs", "calls": "results"}
 WORSE: tuple[ReproducibilityVerdict, ...] = ("bitwise", "metric-only", "loss-only", "differs")
 
 
@@ -20,7 +22,9 @@ class Divergence:
 
     `verdict` is None without a finished trial. `seeds_varied` names the streams whose seed differs by design.
     `weights_equal_after` is the last checkpoint before the first at which weights differ (`weights_differ_after`).
-    `subject` is what these checkpoints and `unique_weights` are of: with phase=infer all outputs so far.
+    `poked`: each trial had another weight changed on purpose, so that weights differ by design.
+    `subject` is what these checkpoints and `unique_weights` are of: with phase=infer all outputs so far, with
+    phase=calls all results: outputs and gradients.
 
     All this is about processes, each with its first training. `repeats` is how many trainings each process did from the
     same state; `within_process` is the verdict over those of one process, the worst of all, and `within_differing` in
@@ -42,6 +46,7 @@ class Divergence:
     repeats: int = 1
     within_process: ReproducibilityVerdict | None = None
     within_differing: int = 0
+    poked: bool = False
 
     @property
     def first_diverging_step(self) -> int | None:
@@ -73,8 +78,10 @@ class Divergence:
             self._weights,
             "same evaluation" if self.same_evaluation else "evaluation differs",
         ]
+        if self.subject == "results":  # calls have no losses and no evaluation
+            parts = [*parts[:2], self._weights]
         seeds = f" (by design the seeds differ: {', '.join(self.seeds_varied)})" if self.seeds_varied else ""
-        return ", ".join(parts) + seeds
+        return ", ".join(parts) + seeds + (f" ({ON_PURPOSE})" if self.poked else "")
 
     @property
     def _weights(self) -> str:
@@ -91,12 +98,14 @@ def equality_bound(n: int) -> float | None:
     return 1 - 0.05 ** (1 / (n - 1)) if n > 1 else None
 
 
-def divergence(records: Sequence[Record], series: Sequence[Series], phase: str = "train") -> Divergence:
+def divergence(
+    records: Sequence[Record], series: Sequence[Series], phase: str = "train", poked: bool = False
+) -> Divergence:
     """Compare the finished trials of one cell by their digests, and by their series where these are there."""
     digests = [record.digests for record in records if record.digests]
     equal_after, differ_after = _weights_part(records)
     return Divergence(
-        subject="outputs" if phase == "infer" else "weights",
+        subject=SUBJECTS.get(phase, "weights"),
         trials=len(digests),
         interpreters=len({record.process.get("interpreter") for record in records}),
         verdict=_verdict(digests),
@@ -108,6 +117,7 @@ def divergence(records: Sequence[Record], series: Sequence[Series], phase: str =
         weights_equal_after=equal_after,
         weights_differ_after=differ_after,
         same_evaluation=_same_evaluation(digests),
+        poked=poked,
         **_within(records),
     )
 

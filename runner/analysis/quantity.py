@@ -1,46 +1,24 @@
 """Quantities: what a study measured of that which a recipe's row was published about."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from runner.analysis import call_quantities as calls
+from runner.analysis import pair_quantities as pairs
 from runner.analysis.figure import Figure, Interval, sd_interval
 from runner.analysis.first_steps import cold_trials
-from runner.analysis.looks import Looks
+from runner.analysis.measured import Answer, Measured, Measurement
 from runner.analysis.ratio import compare, step_times
 from runner.analysis.sample import Sample
+from runner.analysis.spread import range_interval, sd_error
 from runner.cell import flatten
 from runner.mode import mode_name
 from runner.recipe import Published
 from runner.record import Record
 from runner.seeds import STREAMS
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A figure in the unit of its quantity, or words, over so many trials.
-
-    `ci95` is an interval of at least 95 % (a ratio's has the level of its look); None where there is none.
-    """
-
-    value: float | str
-    ci95: Interval | None
-    trials: int
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """A sample with what summary.json says of its cell, and what comparisons depend on."""
-
-    sample: Sample
-    cell: dict[str, Any]
-    margin: float
-    looks: Looks
-
-
-Answer = Measured | str  # the figure, or why there is none
 
 
 def chosen(measurements: Sequence[Measurement], words: dict[str, Any]) -> list[Measurement]:
@@ -63,12 +41,14 @@ def quantity(row: Published, measurements: Sequence[Measurement]) -> Answer:
     own, other = chosen(measurements, row.cell), chosen(measurements, row.over)
     if row.quantity in EXTREMES:
         return _extreme(own, EXTREMES[row.quantity])
+    if row.quantity == "most_exact":
+        return calls.most_exact(own)
     for found in [own, other] if row.over else [own]:
         if len(found) != 1:
             labels = "; ".join(one.sample.label for one in found)
             return f"{len(found)} cells fit: {labels}" if found else "the study has no such cell"
     if row.over:
-        return _RATIOS[row.quantity](own[0], other[0])
+        return _OF_TWO[row.quantity](own[0], other[0])
     if not own[0].sample.finished:
         return "no trial finished"
     return _FIGURES[row.quantity](own[0], row)
@@ -133,7 +113,11 @@ def _cross_entropy_sd(own: Measurement, row: Published) -> Answer:
 
 
 def _accuracy_range(own: Measurement, row: Published) -> Answer:
-    return _of_values(own, "accuracy", 100, lambda values: Measured(max(values) - min(values), None, len(values)))
+    return _of_values(own, "accuracy", 100, _range)
+
+
+def _range(values: list[float]) -> Answer:
+    return Measured(max(values) - min(values), range_interval(values), len(values))
 
 
 def _of_values(own: Measurement, metric: str, scale: float, figure: Callable[[list[float]], Answer]) -> Answer:
@@ -152,17 +136,7 @@ def _sd(values: list[float], ddof: int) -> Answer:
     if len(values) < 2:
         return "one trial has no sd"
     sd = float(np.std(values, ddof=ddof)) if np.ptp(values) else 0.0
-    return Measured(sd, sd_interval(values), len(values))
-
-
-def _disagreement(own: Measurement, row: Published) -> Answer:
-    """The share of the test set on which two trials differ in %; exactly 0 has no spread, and so is its interval."""
-    found = own.cell["reproducibility"]
-    share = found["disagreement"]
-    if share is None:
-        return "two trials that predict classes are needed"
-    interval = (0.0, 0.0) if share == 0 else _scaled(found["disagreement_ci95"], lambda end: 100 * end)
-    return Measured(100 * share, interval, found["trials"])
+    return Measured(sd, sd_interval(values), len(values), sd_error(values, ddof))
 
 
 def _distinct_weights(own: Measurement, row: Published) -> Answer:
@@ -178,10 +152,6 @@ def _verdict(own: Measurement, row: Published) -> Answer:
     if found["verdict"] in (None, "single"):
         return "one trial has nothing to compare with"
     return Measured(found["verdict"], None, found["trials"])
-
-
-def _not_kept(own: Measurement, row: Published) -> Answer:
-    return "it needs every trial's logits, which are not kept"
 
 
 def _extreme(own: Sequence[Measurement], sign: int) -> Answer:
@@ -205,10 +175,12 @@ def _scaled(interval: Sequence[float] | None, scale: Callable[[float], float]) -
 
 
 EXTREMES = {"fastest": 1, "slowest": -1}
-_RATIOS: dict[str, Callable[[Measurement, Measurement], Answer]] = {
+_OF_TWO: dict[str, Callable[[Measurement, Measurement], Answer]] = {
     "step_time_ratio": _step_time_ratio,
     "step_time_overhead": _step_time_overhead,
     "training_time_ratio": _training_time_ratio,
+    **calls.OF_TWO,
+    "disagreement_with": pairs.disagreement_with,
 }
 _FIGURES: dict[str, Callable[[Measurement, Published], Answer]] = {
     "autotune": _autotune,
@@ -217,9 +189,14 @@ _FIGURES: dict[str, Callable[[Measurement, Published], Answer]] = {
     "accuracy_sd": _accuracy_sd,
     "accuracy_range": _accuracy_range,
     "cross_entropy_sd": _cross_entropy_sd,
-    "disagreement": _disagreement,
-    "ensemble_gain": _not_kept,
-    "correlation": _not_kept,
+    "disagreement": pairs.disagreement,
+    "weight_distance": pairs.weight_distance,
+    "unit_weight_distance": pairs.unit_weight_distance,
+    "ensemble_gain": pairs.of_ensemble("gain", scale=100),
+    "pearson_correlation": pairs.of_ensemble("pearson", alike=1.0),
+    "spearman_correlation": pairs.of_ensemble("spearman", alike=1.0),
+    "within_process": pairs.within_process,
     "distinct_weights": _distinct_weights,
     "verdict": _verdict,
+    **calls.OF_ONE,
 }

@@ -5,7 +5,8 @@ from dataclasses import asdict
 from typing import Any, Literal
 
 from runner.analysis.figure import Interval
-from runner.analysis.quantity import Answer, Measured, Measurement, chosen, quantity
+from runner.analysis.measured import Answer, Measured, Measurement
+from runner.analysis.quantity import chosen, quantity
 from runner.errors import StudyError
 from runner.recipe import QUANTITIES, Published, Replication
 from runner.study import Study
@@ -49,6 +50,8 @@ def _row(row: Published, found: Replication, measurements: Sequence[Measurement]
         **asdict(row),
         "measured": figure.value if figure else None,
         "ci95": figure.ci95 if figure else None,
+        "bootstrap_se": figure.bootstrap_se if figure else None,
+        "note": figure.note if figure else None,
         "measured_trials": figure.trials if figure else None,
         "verdict": verdict,
         "why": why,
@@ -61,14 +64,21 @@ def _reason(row: Published, answer: Answer, found: Replication, measurements: Se
         return answer
     if found.changed:
         return f"no longer the published protocol: {'; '.join(found.changed)}"
+    if not row.sizes:
+        return "too little is known of what was measured there to do the same"
     if found.size not in row.sizes:
         return f"recipe_size={found.size} is another protocol than that of this figure ({', '.join(row.sizes)})"
-    if any(one.sample.cuda is False for words in (row.cell, row.over) for one in chosen(measurements, words)):
+    if QUANTITIES[row.quantity].needs_cuda and _without_cuda(row, measurements):
         return "no CUDA in use: the flags cannot act here"
     least = QUANTITIES[row.quantity].least_trials
     if answer.trials < least:
         return f"it takes {least} trials, here are {answer.trials}"
     return None
+
+
+def _without_cuda(row: Published, measurements: Sequence[Measurement]) -> bool:
+    found = (one for words in (row.cell, row.over) for one in chosen(measurements, words))
+    return any(one.sample.cuda is False for one in found)
 
 
 def _judged(row: Published, answer: Answer, reason: str | None) -> tuple[Agreement, str | None]:
@@ -77,14 +87,16 @@ def _judged(row: Published, answer: Answer, reason: str | None) -> tuple[Agreeme
     if reason is not None or not isinstance(answer, Measured):
         return "not comparable", reason
     if isinstance(answer.value, str):
-        return _judged_words(str(row.value), answer.value)
+        return _judged_words(str(row.value), answer.value, QUANTITIES[row.quantity].words)
     if answer.ci95 is None:
         return "not comparable", "what was measured has no interval"
     return ("agrees" if _overlap(published_range(row), answer.ci95) else "differs"), None
 
 
-def _judged_words(published: str, measured: str) -> tuple[Agreement, str | None]:
+def _judged_words(published: str, measured: str, words: Sequence[str]) -> tuple[Agreement, str | None]:
     tied = measured.split(" or ")
+    if not set(tied) <= set(words):
+        return "not comparable", f"what was measured is {measured}"
     if published not in tied:
         return "differs", None
     return ("agrees", None) if len(tied) == 1 else ("not comparable", f"not told apart: {measured}")

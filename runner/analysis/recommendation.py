@@ -7,6 +7,7 @@ from runner.analysis.candidate import LEAST_TRIALS, Candidate, Terms
 from runner.analysis.contention import PROBED
 from runner.analysis.looks import Looks
 from runner.analysis.reason import drawn, more_rounds, payback, priced, tie, time_needed
+from runner.analysis.words import ON_PURPOSE
 from runner.plan import Plan
 
 QUESTIONS = ("fastest", "reproducible", "balanced")
@@ -96,6 +97,8 @@ def _none_repeats(tried: Sequence[Candidate]) -> str:
     varied = dict.fromkeys(name for one in tried for name in one.divergence.seeds_varied)
     if varied:
         return f"needs seeds=fixed: here seeds differ by design ({', '.join(varied)})"
+    if any(one.divergence.poked for one in tried):
+        return f"needs train.poke=none: here {ON_PURPOSE}"
     if max(one.trials for one in tried) < LEAST_TRIALS:
         return f"needs at least {LEAST_TRIALS} finished trials a cell"
     return f"needs a mode bitwise equal in all of at least {LEAST_TRIALS} trials: there is none here"

@@ -2,22 +2,26 @@
 
 from collections import Counter
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from runner.analysis.accuracy import CellCaptures, accuracies
 from runner.analysis.advice import advice_above
+from runner.analysis.calls import call_figures
 from runner.analysis.candidate import Candidate
 from runner.analysis.change import changes
 from runner.analysis.cost import Cost, cost_of
 from runner.analysis.divergence import Divergence, divergence
+from runner.analysis.doctor import findings, gradients_differ_in
+from runner.analysis.ensemble import Ensemble, ensemble
 from runner.analysis.environment import INSTANCE, Environment
 from runner.analysis.evidence import Evidence
 from runner.analysis.figure import Figure
 from runner.analysis.flags import flag_mismatches, not_deterministic
 from runner.analysis.kernel_summary import CellKernels, changes_between
 from runner.analysis.looks import MOST_ROUNDS, Looks
+from runner.analysis.measured import Measurement
 from runner.analysis.noise import modes_noise, seeds_noise
-from runner.analysis.quantity import Measurement
 from runner.analysis.ratio import compare, self_ratio
 from runner.analysis.recipe import beside, replication_of
 from runner.analysis.recommendation import QUESTIONS, recommend
@@ -26,6 +30,7 @@ from runner.analysis.speed import SpeedFigures, speed_figures
 from runner.analysis.variance import Pairwise, disagreement, unit_weight_distance, weight_distance
 from runner.analysis.why import CellTraces, why
 from runner.record import Record
+from runner.series import Series
 from runner.study import Study
 
 SCHEMA = 1
@@ -43,17 +48,18 @@ class CellSummary:
     weight_l2: Pairwise | None
     unit_weight_l2: Pairwise | None
     metrics: dict[str, Figure]
+    ensemble: Ensemble | None
     why: dict[str, Any] | None
     captured: CellCaptures | None
     kernels: CellKernels
 
 
-def summarise(study: Study) -> dict[str, Any]:
+def summarise(study: Study, evidence: Evidence | None = None) -> dict[str, Any]:
     """The summary of a study (schema 1), over the trials that can be used; `damaged` names the others.
 
-    Raises StudyError if what was asked is damaged itself.
+    `evidence` is what was read of the study already. Raises StudyError if what was asked is damaged itself.
     """
-    evidence = Evidence.of(study)
+    evidence = evidence or Evidence.of(study)
     samples = samples_of(evidence)
     families: dict[str, list[Sample]] = {}
     for sample in samples:
@@ -76,15 +82,23 @@ def summarise(study: Study) -> dict[str, Any]:
         "recommendation": _one_answer(recommendations),
         "recommendations": recommendations,
         "changes": changes(samples, evidence),
+        "doctor": findings(evidence.records),
         "accuracy": accuracies([summary.captured for summary in summaries if summary.captured]),
         "kernel_changes": changes_between([summary.kernels for summary in summaries]),
-        "recipe": beside(replication_of(study), _measurements(samples, cells, evidence), evidence.question.rounds),
+        "recipe": beside(
+            replication_of(study), _measurements(study, samples, cells, evidence), evidence.question.rounds
+        ),
     }
 
 
-def _measurements(samples: list[Sample], cells: list[dict[str, Any]], evidence: Evidence) -> list[Measurement]:
-    margin = evidence.question.plan.margin
-    return [Measurement(sample, cell, margin, evidence.looks) for sample, cell in zip(samples, cells, strict=True)]
+def _measurements(
+    study: Study, samples: list[Sample], cells: list[dict[str, Any]], evidence: Evidence
+) -> list[Measurement]:
+    margin, looks = evidence.question.plan.margin, evidence.looks
+    return [
+        Measurement(sample, cell, margin, looks, partial(_series, study, sample))
+        for sample, cell in zip(samples, cells, strict=True)
+    ]
 
 
 def _looks(looks: Looks) -> dict[str, Any]:
@@ -103,8 +117,8 @@ def _completeness(evidence: Evidence) -> dict[str, Any]:
 
 def _cell_summary(study: Study, evidence: Evidence, sample: Sample, family: list[Sample]) -> CellSummary:
     finished = sample.finished
-    series = [one for one in (study.series(record) for record in finished) if one is not None]
-    found, traced = divergence(finished, series, sample.cell.phase), CellTraces.of(study, sample)
+    series = _series(study, sample)
+    found, traced = divergence(finished, series, sample.cell.phase, sample.cell.poked), CellTraces.of(study, sample)
     return CellSummary(
         sample=sample,
         speed=_speed(evidence, sample, family),
@@ -114,10 +128,21 @@ def _cell_summary(study: Study, evidence: Evidence, sample: Sample, family: list
         weight_l2=weight_distance(series),
         unit_weight_l2=unit_weight_distance(series),
         metrics=_metrics(finished),
+        ensemble=_ensemble(study, sample),
         why=why(traced, found),
         captured=traced.captured,
         kernels=CellKernels.of(study, sample),
     )
+
+
+def _series(study: Study, sample: Sample) -> list[Series]:
+    return [one for one in (study.series(record) for record in sample.finished) if one is not None]
+
+
+def _ensemble(study: Study, sample: Sample) -> Ensemble | None:
+    """What two trials would say together, where their logits were to be kept."""
+    keep = sample.cell.config.get("train", {}).get("keep_logits", False)
+    return ensemble([study.logits(record) for record in sample.finished]) if keep else None
 
 
 def _speed(evidence: Evidence, sample: Sample, family: list[Sample]) -> SpeedFigures:
@@ -171,12 +196,15 @@ def _cell(summary: CellSummary) -> dict[str, Any]:
         ],
         "flag_mismatch": flag_mismatches(sample.records),
         "not_deterministic": not_deterministic(sample.records),
+        "gradients_differ_in": gradients_differ_in(sample.finished),
         "reproducibility": _reproducibility(summary),
+        "ensemble": summary.ensemble.summary() if summary.ensemble else None,
         "speed": speed,
         "metrics": {name: asdict(figure) for name, figure in summary.metrics.items()},
         "traces": summary.why,
         "kernels": summary.kernels.summary(),
         "advice_above": list(map(asdict, advice_above(summary.divergence, sample.cell.config))),
+        **call_figures(sample, summary.kernels.uses),
     }
 
 

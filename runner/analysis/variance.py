@@ -99,8 +99,8 @@ def _comparable(arrays: list[np.ndarray]) -> bool:
     return arrays[0].size > 0 and len({array.shape for array in arrays}) == 1
 
 
-def pairwise(distances: np.ndarray, upper: float = np.inf) -> Pairwise:
-    """The mean over pairs of a symmetric (n, n) matrix with zero diagonal, n >= 2; values lie in 0 to `upper`.
+def pairwise(distances: np.ndarray, upper: float = np.inf, lower: float = 0.0) -> Pairwise:
+    """The mean over pairs of a symmetric (n, n) matrix with zero diagonal, n >= 2; values lie in `lower` to `upper`.
 
     Jackknife of a U-statistic: Arvesen, Annals of Mathematical Statistics 40 (1969), 2076-2100.
     """
@@ -110,10 +110,10 @@ def pairwise(distances: np.ndarray, upper: float = np.inf) -> Pairwise:
         return Pairwise(n, mean, None)
     without = (total - 2 * distances.sum(axis=1)) / ((n - 1) * (n - 2))
     error = float(np.sqrt((n - 1) / n * np.square(without - without.mean()).sum()))
-    if error <= 1e-12 * mean:
+    if error <= 1e-12 * abs(mean):
         return Pairwise(n, mean, None)
     low, high = stats.t.interval(0.95, n - 1, loc=mean, scale=error)
-    return Pairwise(n, mean, (max(0.0, float(low)), min(upper, float(high))))
+    return Pairwise(n, mean, (max(lower, float(low)), min(upper, float(high))))
 
 
 def compare_spread(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> Spread:

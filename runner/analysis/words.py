@@ -9,15 +9,19 @@ def percent(share: float) -> str:
     return f"{value:.0f} %" if abs(value) > 99 else f"{value:.2g} %"
 
 
+ON_PURPOSE = "each trial was changed on purpose"
+
+
 def across_words(found: dict[str, Any]) -> str:
     """The verdict across processes of a cell's reproducibility, never "bitwise" without n of n."""
     n, subject = found["trials"], found.get("subject", "weights")
+    purpose = f" ({ON_PURPOSE})" if found.get("poked") else ""
     loss = "logged training loss" if subject == "weights" else "logged loss"
     return {
         "bitwise": f"bitwise, {n} of {n}",
         "metric-only": f"{subject} bitwise equal, evaluation metrics differ ({subject} equal in {n} of {n})",
         "loss-only": f"{subject} bitwise equal, the {loss} differs ({subject} equal in {n} of {n})",
-        "differs": f"{subject} differ, {found['unique_weights']} different of {n}",
+        "differs": f"{subject} differ, {found['unique_weights']} different of {n}{purpose}",
         "single": "one trial, nothing to compare",
         None: "no finished trial",
     }[found["verdict"]]
@@ -29,5 +33,8 @@ def plan_words(steps: int, runs: int, phase: str) -> str:
     if phase == "infer":
         subject = f"{runs:,} processes that answer" if many else "one process that answers"
         return f"{subject} {steps:,} batch{'es' if steps > 1 else ''}"
+    if phase == "calls":
+        subject = f"{runs:,} processes that call" if many else "one process that calls"
+        return f"{subject} {steps:,} time{'s' if steps > 1 else ''}"
     subject = f"{runs:,} trainings" if many else "one training"
     return f"{subject} of {steps:,} step{'s' if steps > 1 else ''}"

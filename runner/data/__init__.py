@@ -6,16 +6,17 @@ What an item is, without the batch, depends on the view:
     sequence  input float32 (T, F)                          target int64 (): the class
     next      input int64 (T,)                              target int64 (T,): the input moved on by one
     forecast  input float32 (T, F)                          target float32 (F,): the next row
+    custom    whatever a user's own model takes: any nesting of lists, tuples and dicts of tensors
 """
 
 from collections.abc import Callable
 from typing import Any
 
 from runner.data import custom, digits, image_folder, mask_folder, series, synthetic, text, torchvision_sets
-from runner.data.data import Data
+from runner.data.data import CUSTOM, Data
 from runner.data.rng import untouched
 
-__all__ = ["FAMILIES", "Data", "load"]
+__all__ = ["CUSTOM", "FAMILIES", "Data", "load"]
 
 FAMILIES: dict[str, Callable[[dict[str, Any]], Data]] = {
     "digits": digits.load,

@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from runner.data.augment import Batch, augmented
 from runner.data.data import Data, parts_of
+from runner.data.nested import moved
 from runner.data.residence import Resident
 from runner.data.rng import apart
 from runner.data.transfer import handed_over
@@ -45,16 +46,22 @@ def train_batches(
     generator = torch.Generator().manual_seed(order_seed)
     epochs = (_epoch(_sizes(data.train), batch_size, generator) for _ in repeat(None))
     picks = islice(chain.from_iterable(epochs), steps)
-    batches = _fetched(data.train, picks, data.workers, device, augment_seed)
+    batches = _fetched(data, data.train, picks, device, augment_seed)
     return augmented(batches, data.view, augment_seed) if data.augment else batches
 
 
 def test_batches(data: Data, batch_size: int, device: torch.device) -> Iterator[Batch]:
     """All test items in their own order, the last batch as small as it is; training's generators stay untouched."""
     picks = chain.from_iterable(_in_order(part, size, batch_size) for part, size in enumerate(_sizes(data.test)))
-    return _fetched(data.test, picks, data.workers, device, seed=0)
+    return _fetched(data, data.test, picks, device, seed=0)
 
 
+def test_sizes(data: Data, batch_size: int) -> list[int]:
+    """How many items each of these batches has."""
+    return [len(items) for part, size in enumerate(_sizes(data.test)) for _, items in _in_order(part, size, batch_size)]
+
+
+test_sizes.__test__ = False  # type: ignore[attr-defined]
 test_batches.__test__ = False  # type: ignore[attr-defined]  # pytest takes it for a test of its own
 
 
@@ -76,13 +83,13 @@ def _in_order(part: int, size: int, batch_size: int) -> Iterator[Pick]:
 
 
 def _fetched(
-    dataset: Dataset[Any], picks: Iterable[Pick], workers: int, device: torch.device, seed: int
+    data: Data, dataset: Dataset[Any], picks: Iterable[Pick], device: torch.device, seed: int
 ) -> Iterator[Batch]:
     parts: list[Any] = parts_of(dataset)
     if all(isinstance(part, Resident) for part in parts):
         return _indexed(parts, picks, device)
-    loaded = _loaded(dataset, picks, workers, device, seed)
-    return loaded if workers else apart(loaded, seed)
+    loaded = _loaded(data, dataset, picks, device, seed)
+    return loaded if data.workers else apart(loaded, seed)
 
 
 def _indexed(parts: list[Resident], picks: Iterable[Pick], device: torch.device) -> Iterator[Batch]:
@@ -93,22 +100,23 @@ def _indexed(parts: list[Resident], picks: Iterable[Pick], device: torch.device)
 
 
 def _loaded(
-    dataset: Dataset[Any], picks: Iterable[Pick], workers: int, device: torch.device, seed: int
+    data: Data, dataset: Dataset[Any], picks: Iterable[Pick], device: torch.device, seed: int
 ) -> Iterator[Batch]:
     starts = [0, *accumulate(_sizes(dataset))]
     loader = DataLoader(
         dataset,
         batch_sampler=((items + starts[part]).tolist() for part, items in picks),
-        num_workers=workers,
+        num_workers=data.workers,
+        collate_fn=data.collate,
         # A worker's torch, NumPy and random are seeded from this one, so each worker differs and a trial repeats.
         # Without it the loader would draw from the global generator and so disturb dropout.
         generator=torch.Generator().manual_seed(seed),
-        multiprocessing_context="fork" if workers else None,
+        multiprocessing_context="fork" if data.workers else None,
         pin_memory=device.type == "cuda",
     )
     try:
         for inputs, targets in loader:
-            yield inputs.to(device, non_blocking=True), targets.to(device, non_blocking=True)
+            yield moved(inputs, device), moved(targets, device)
     except Refusal as error:
         # A worker hands over its whole traceback as the message; what is to be read is the last line.
         raise Refusal(str(error).strip().rsplit("Refusal: ", 1)[-1]) from error

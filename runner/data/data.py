@@ -1,12 +1,14 @@
 """A loaded data set: training items, test items and what a model must know about them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
 from torch import Tensor
 from torch.utils.data import ConcatDataset, Dataset
+
+CUSTOM = "custom"  # the view of which only a user's own model knows the form
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,6 +20,8 @@ class Data:
     classes: the number of classes or symbols; in the view "forecast" of predicted values.
     resident: keep the items on the training device; None: if they are small. workers: processes that read others.
     augment: change training images at random.
+    collate: makes a batch of items, None as PyTorch does it; brought: a user's own training set, which may bring a
+    loss, metrics and predictions (see runner.worker.contract).
     """
 
     view: str
@@ -28,6 +32,8 @@ class Data:
     resident: bool | None = None
     workers: int = 0
     augment: bool = False
+    collate: Callable[[list[Any]], Any] | None = None
+    brought: Any = None
 
 
 class BySize(ConcatDataset[tuple[Tensor, Tensor]]):
@@ -47,6 +53,13 @@ def parts_of(dataset: Dataset[Any]) -> list[Dataset[Any]]:
 def common_shape(shapes: Iterable[tuple[int, ...]]) -> tuple[int | None, ...]:
     """What all shapes have in common: ((3, 8, 8), (3, 9, 8)) -> (3, None, 8)."""
     return tuple(sizes[0] if len(set(sizes)) == 1 else None for sizes in zip_longest(*shapes))
+
+
+def described(data: Data) -> str:
+    """The data in words, for messages."""
+    if data.view == CUSTOM:
+        return "custom data"
+    return f"{data.view} data with inputs of {data.input_shape} and {data.classes} classes"
 
 
 def every_fifth(count: int) -> tuple[list[int], list[int]]:

@@ -8,7 +8,9 @@ from torch import Tensor
 from torch.utils.data import Dataset, TensorDataset
 
 from runner.data.data import BySize, Data, parts_of
+from runner.data.nested import described
 from runner.data.rng import untouched
+from runner.errors import Refusal
 
 LIMIT = 2**30  # bytes
 
@@ -47,8 +49,11 @@ def _tensors(part: Any) -> tuple[Tensor, ...]:
         return part.tensors
     columns = tuple(torch.empty((len(part), *tensor.shape), dtype=tensor.dtype) for tensor in _pair(part[0]))
     for index in range(len(part)):
-        for column, value in zip(columns, part[index], strict=True):
-            column[index] = torch.as_tensor(value)
+        item = _pair(part[index])
+        if [one.shape for one in item] != [column.shape[1:] for column in columns]:
+            raise Refusal(f"item {index} is {described(tuple(item))}, the first is {described(tuple(_pair(part[0])))}")
+        for column, value in zip(columns, item, strict=True):
+            column[index] = value
     return columns
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runner.analysis.command import deeper, done_in, trying
+from runner.analysis.words import ON_PURPOSE
 from runner.report.text import one_line
 from runner.report.why import accuracy_lines, cell_kernel_words, change_lines, lead, shapes_words, size_words
 from runner.report.words import verdict_words, within_words
@@ -77,9 +78,15 @@ def _rungs(cell: dict[str, Any]) -> Iterator[tuple[str, str]]:
         data, loss = seen["first_data_step"], seen["first_loss_step"]
         yield "start", f"equal in {n} of {n}" if seen["same_start"] else _other_start(found)
         yield "data", f"differ first at step {data}" if data else "equal in every step"
-        yield "losses", f"differ first at step {loss}" if loss else "equal in every step"
+        if cell["config"].get("phase") != "calls":
+            yield "losses", f"differ first at step {loss}" if loss else "equal in every step"
+        if cell.get("gradients_differ_in"):
+            yield "gradients", f"differ first in step {cell['gradients_differ_in']}, of steps 1, 2, 4, 8, ..."
         yield seen["subject"], _part(seen)
-        yield "evaluation", "equal" if seen["same_evaluation"] else _evaluation(seen["verdict"])
+        if cell["config"].get("phase") not in ("attach", "calls"):
+            yield "evaluation", "equal" if seen["same_evaluation"] else _evaluation(seen["verdict"])
+    if seen.get("poked"):
+        yield "changed", f"by design {ON_PURPOSE}: another weight in each (train.poke)"
     if seen["seeds_varied"]:
         yield "seeds", f"by design these vary from trial to trial: {', '.join(seen['seeds_varied'])}"
 
@@ -149,7 +156,13 @@ def _go_on(cell: dict[str, Any], study: _Study) -> Iterator[str]:
     """The command that looks deeper, where there is more to see than was seen."""
     found, seen, config = cell["traces"], cell["reproducibility"], cell["config"]
     step = seen["first_diverging_step"]
-    if not step or seen["first_data_step"] == step:  # start or data: no operation is to blame
+    if seen.get("poked") or not step or seen["first_data_step"] == step:  # start or data: no operation is to blame
+        return
+    if config.get("phase") == "attach":
+        yield "  look deeper: probes see no attached script; train its model with model=custom, see docs/attach.md"
+        return
+    if config.get("phase") == "calls":
+        yield "  look deeper: probes see no calls; train the model with phase=train, or see its kernels"
         return
     compiled = config.get("train", {}).get("compile", "off") != "off"
     level = "modules" if compiled or step > MOST_STEPS else "ops"

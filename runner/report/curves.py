@@ -1,8 +1,11 @@
 """What the plots of a study draw: the step times of every cell over its trials, read from the study folder."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from math import ceil
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
@@ -11,7 +14,10 @@ from runner.analysis.ratio import pairs_of, step_times
 from runner.analysis.sample import Sample, samples_of
 from runner.mode import mode_text
 from runner.report.family import families, settings_of
+from runner.report.words import phase_of
 from runner.study import Study
+
+Samples = dict[tuple[str, str | None], Sample]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +73,12 @@ class Curve:
         padded = np.full((len(self.trials), count * width), np.nan)
         padded[:, : self.steps] = np.where(self.first, np.nan, self.step_ms)
         blocks = padded.reshape(len(self.trials), count, width)
-        known = np.flatnonzero(~np.isnan(blocks).all(axis=2).all(axis=0))
-        told = [[step[~np.isnan(step)] for step in blocks[:, block]] for block in known]
-        medians = [[float(np.median(one)) for one in block if one.size] for block in told]
-        figures = [(np.median(block), min(block), max(block)) for block in medians]
-        return np.vstack([1 + known * width + (width - 1) / 2, np.array(figures).reshape(-1, 3).T])
+        known = np.flatnonzero(~np.isnan(blocks).all(axis=(0, 2)))
+        with catch_warnings():  # a block of one trial may be of first steps alone
+            simplefilter("ignore", RuntimeWarning)
+            medians = np.nanmedian(blocks[:, known], axis=2)
+        figures = np.nanmedian(medians, axis=0), np.nanmin(medians, axis=0), np.nanmax(medians, axis=0)
+        return np.vstack([1 + known * width + (width - 1) / 2, *figures])
 
     def firsts_over_trials(self) -> np.ndarray:
         """Float64 (4, m): the same of those steps that were the first of an input shape in any trial."""
@@ -101,24 +108,27 @@ class Panel:
     phase: str
 
 
-def panels_of(study: Study, summary: dict[str, Any]) -> list[Panel]:
-    """A panel for each family of the summary in which any trial's speed counts. Raises StudyError as `summarise`."""
-    samples = {
-        (one.cell.id, one.environment.id if one.environment else None): one for one in samples_of(Evidence.of(study))
-    }
-    panels = []
+def samples_in(evidence: Evidence) -> Samples:
+    """The samples of a study by cell and environment."""
+    samples = samples_of(evidence)
+    return {(one.cell.id, one.environment.id if one.environment else None): one for one in samples}
+
+
+def panels_of(study: Study, summary: dict[str, Any], samples: Samples, most: int) -> list[Panel]:
+    """A panel for each family of the summary in which any trial's speed counts, for the first `most` of them."""
+    return list(islice(_panels(study, summary, samples), most))
+
+
+def _panels(study: Study, summary: dict[str, Any], samples: Samples) -> Iterator[Panel]:
     for family in families(summary):
         settings = settings_of(family)
         found = [_curve(study, cell, settings, samples) for cell in family]
         curves = [curve for curve in found if curve]
         if curves:
-            panels.append(Panel(", ".join(settings), curves, str(family[0]["config"].get("phase", "train"))))
-    return panels
+            yield Panel(", ".join(settings), curves, phase_of(family[0]))
 
 
-def _curve(
-    study: Study, cell: dict[str, Any], settings: list[str], samples: dict[tuple[str, str | None], Sample]
-) -> Curve | None:
+def _curve(study: Study, cell: dict[str, Any], settings: list[str], samples: Samples) -> Curve | None:
     sample = samples.get((cell["cell"], cell["environment"]))
     read = {record.number: study.series(record) for record in sample.timed} if sample else {}
     there = {number: series for number, series in read.items() if series and _drawable(series.step_ms)}

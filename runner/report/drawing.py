@@ -1,50 +1,51 @@
-"""The drawings of a study, each one figure with a panel for every family of cells. Take panels, know no files."""
+"""The drawings of speed, each one picture with a panel for every family of cells. Take panels, know no files."""
 
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from runner.mode import mode_text
-from runner.report.canvas import beside, colour_of, framed, logarithmic, plain
+from runner.report.canvas import Frame, Label, Picture, colour_of, few_numbers, key_of, logarithmic
 from runner.report.curves import Curve, Panel
-from runner.report.markdown import headline
+from runner.report.headline import headline
 from runner.report.number import number
 from runner.report.words import phase_of, ratio_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 FAR = 3  # so many times the other steps: first steps that stand this far out get a logarithmic axis
 MOST_POINTS = 250  # of a line: more cannot be seen, and cost bytes
 LINES = {"log": 1, "linear": 3, "ratio": 4}  # of text that a cell needs beside the axes, at most
 WIDEST = 2  # times the estimate: where an interval goes on, its figures tell
 STYLES = ("-", "--", "-.", ":")  # for cells of one mode in one panel
-STEP = {"train": "step", "infer": "batch"}
-STEPS = {"train": "steps", "infer": "batches"}
-TIME = {"train": "step time", "infer": "latency"}
+STEP = {"train": "step", "infer": "batch", "calls": "call"}
+STEPS = {"train": "steps", "infer": "batches", "calls": "calls"}
+TIME = {"train": "step time", "infer": "latency", "calls": "call time"}
 
 
-def step_time(summary: dict[str, Any], panels: list[Panel], foot: str) -> "Figure":
+def step_time(summary: dict[str, Any], panels: list[Panel], frame: Frame) -> Picture:
     """Where first steps stand far out, above all steps on a logarithmic axis; below the steady ones on a linear one."""
     views = [(panel, firsts, log) for panel in panels for firsts, log in _views(panel)]
     heights = [_height(panel, "log" if log else "linear") for panel, _, log in views]
-    title = f"Time of each step: {headline(summary)}"
-    figure, axes = framed(title, heights, f"{_told(panels)}\n{foot}")
+    picture, axes = frame.picture(f"Time of each step: {headline(summary)}", _told(panels), heights)
     for (panel, firsts, log), one, height in zip(views, axes, heights, strict=True):
         _lines(one, panel, firsts)
         if log:
             logarithmic(one)
-            _title(one, panel.settings, f"every {STEP[panel.phase]}, logarithmic axis")
-            texts = [(curve.first_ms, _first_words(curve, panel), colour_of(curve.cell)) for curve in panel.curves]
+            frame.title(one, panel.settings, f"every {STEP[panel.phase]}, logarithmic axis")
+            labels = [_label(curve, curve.first_ms, _first_words(curve, panel)) for curve in panel.curves]
         else:
             one.set_ylim(_limits(panel, firsts))
             one.set_xlabel(STEP[panel.phase])
-            _title(one, panel.settings, "" if firsts else "without the first of each input shape")
-            texts = [(curve.end_ms, _steady_words(curve), colour_of(curve.cell)) for curve in panel.curves]
-        beside(one, height, texts)
-    return figure
+            frame.title(one, panel.settings, "" if firsts else "without the first of each input shape")
+            labels = [_label(curve, curve.end_ms, _steady_words(curve)) for curve in panel.curves]
+        frame.beside(one, height, labels)
+    return picture
+
+
+def _label(curve: Curve, where: float, words: str) -> Label:
+    return Label(where, key_of(curve.cell), words, colour_of(curve.cell))
 
 
 def _told(panels: list[Panel]) -> str:
@@ -71,10 +72,6 @@ def _stands_out(curve: Curve) -> bool:
 def _height(panel: Panel, kind: str) -> float:
     """In inches: what the texts of all cells need, at least those of four."""
     return (0.1 + 0.145 * LINES[kind]) * max(4, len(panel.curves))
-
-
-def _title(axes: "Axes", *parts: str) -> None:
-    axes.set_title(plain(", ".join(filter(None, parts)), 90), loc="left", size=8)
 
 
 def _lines(axes: "Axes", panel: Panel, firsts: bool) -> None:
@@ -109,8 +106,7 @@ def _limits(panel: Panel, firsts: bool) -> tuple[float, float]:
 
 
 def _first_words(curve: Curve, panel: Panel) -> str:
-    pair = mode_text(curve.cell["config"]["cudnn"]).split()[-1]
-    return f"{pair} first {STEP[panel.phase]} {number(curve.first_ms)} ms"
+    return f"{key_of(curve.cell)} first {STEP[panel.phase]} {number(curve.first_ms)} ms"
 
 
 def _steady_words(curve: Curve) -> str:
@@ -120,22 +116,23 @@ def _steady_words(curve: Curve) -> str:
     return f"{curve.name}\n{steady}{', bound by the host' if speed['host_bound'] else ''}"
 
 
-def total_time(summary: dict[str, Any], panels: list[Panel], foot: str) -> "Figure":
+def total_time(summary: dict[str, Any], panels: list[Panel], frame: Frame) -> Picture:
     """The time of all steps so far, continued to where tuning pays."""
-    told = "Median over trials, waits left out. Dashed: foretold from the steady step. Diamond: tuning has paid back.\n"
+    told = "Median over trials, waits left out. Dashed: foretold from the steady step. Diamond: tuning has paid back."
     heights = [_height(panel, "linear") for panel in panels]
-    figure, axes = framed(f"Time of all steps so far: {headline(summary)}", heights, told + foot)
+    picture, axes = frame.picture(f"Time of all steps so far: {headline(summary)}", told, heights)
     for panel, one, height in zip(panels, axes, heights, strict=True):
-        until, texts = _reach(panel, summary["plan"]["steps"]), []
+        until, labels = _reach(panel, summary["plan"]["steps"]), []
         for index, curve in enumerate(panel.curves):
             steps, total_s = curve.total_s(until)
             _total(one, curve, steps, total_s, *_look(panel, index))
-            texts.append((total_s[-1], _total_words(curve, total_s[-1], steps[-1], panel), colour_of(curve.cell)))
+            labels.append(_label(curve, total_s[-1], _total_words(curve, total_s[-1], steps[-1], panel)))
         one.set(xlim=(0, until), xlabel=STEP[panel.phase], ylabel="time so far (s)")
-        one.set_ylim(0, 1.03 * max(total_s for total_s, _, _ in texts))
-        _title(one, panel.settings)
-        beside(one, height, texts)
-    return figure
+        one.set_ylim(0, 1.03 * max(label.where for label in labels))
+        few_numbers(one)
+        frame.title(one, panel.settings)
+        frame.beside(one, height, labels)
+    return picture
 
 
 def _total(axes: "Axes", curve: Curve, steps: np.ndarray, total_s: np.ndarray, colour: str, style: str) -> None:
@@ -171,14 +168,14 @@ def pays_back(cell: dict[str, Any]) -> str:
     return "tuning never pays back" if steps == "never" else f"pays back after {steps:,.0f} {STEPS[phase_of(cell)]}"
 
 
-def ratios(summary: dict[str, Any], panels: list[Panel], foot: str) -> "Figure | None":
+def ratios(summary: dict[str, Any], panels: list[Panel], frame: Frame) -> Picture | None:
     """The ratio of every cell to its baseline with its interval, the margin as a band, single rounds as dots."""
     panels = [panel for panel in panels if any(map(_compared, panel.curves))]
     if not panels:
         return None
     heights = [_height(panel, "ratio") * len(panel.curves) / max(4, len(panel.curves)) for panel in panels]
-    told = "Bar: simultaneous 95 % interval. Dot: one round. Band: differences too small to care.\n"
-    figure, axes = framed(f"Ratio to default (F,F): {headline(summary)}", heights, told + foot)
+    told = "Bar: simultaneous 95 % interval. Dot: one round. Band: differences too small to care."
+    picture, axes = frame.picture(f"Ratio to default (F,F): {headline(summary)}", told, heights)
     for panel, one, height in zip(panels, axes, heights, strict=True):
         margin, rows = 1 + summary["margin"], list(enumerate(reversed(panel.curves)))  # the first cell stands on top
         one.axvspan(1 / margin, margin, color="#999999", alpha=0.25, linewidth=0)
@@ -186,9 +183,9 @@ def ratios(summary: dict[str, Any], panels: list[Panel], foot: str) -> "Figure |
         for row, curve in rows:
             _ratio(one, row, curve)
         one.set(ylim=(-0.5, len(rows) - 0.5), yticks=[], xlabel=f"{TIME[panel.phase]} / default's")
-        _title(one, panel.settings, "left is faster")
-        beside(one, height, [(row, _ratio_text(curve, summary), colour_of(curve.cell)) for row, curve in rows])
-    return figure
+        frame.title(one, panel.settings, "left is faster")
+        frame.beside(one, height, [_label(curve, row, _ratio_text(curve, summary)) for row, curve in rows])
+    return picture
 
 
 def _compared(curve: Curve) -> bool:

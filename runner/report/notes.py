@@ -3,14 +3,17 @@
 from typing import Any
 
 from runner.analysis.contention import PROBED
+from runner.analysis.environment import ENVIRONMENT
 from runner.cell import Cell
 from runner.report.family import on_cuda
 from runner.report.number import number
+from runner.report.platform import platform_words
 from runner.report.table import has_p99
 from runner.report.words import groups_words, phase_of
 
 STEADY_STEPS = 8  # that many besides the first of each input size make a steady figure
 SPREAD_WORTH_A_NOTE = 1.05
+LEAST_TRIALS = 5  # as for the answer to "reproducible"
 
 
 def notes(summary: dict[str, Any]) -> list[str]:
@@ -23,15 +26,32 @@ def notes(summary: dict[str, Any]) -> list[str]:
 
 
 def _study_notes(summary: dict[str, Any], cuda: dict[str, bool]) -> list[str]:
-    rocm = any(environment["hip"] for environment in summary["environments"])
-    found = ["this is a ROCm build: the flags steer MIOpen and mean other things than with cuDNN"] if rocm else []
-    found += _p99(summary)
+    found = [*platform_words(summary), *_few(summary), *_environments(summary), *_p99(summary)]
     if cuda and not any(cuda.values()):
         return [
             *found,
             "the flags cannot act here, no CUDA in use: differences between modes are noise, none is ranked",
         ]
     return [*found, *_looks(summary), *_power(summary)]
+
+
+def _few(summary: dict[str, Any]) -> list[str]:
+    """The least that an interval, and a verdict that a mode repeats, can stand on."""
+    counts = [cell["n"] for cell in summary["cells"] if cell["n"]]
+    if not counts or min(counts) >= LEAST_TRIALS:
+        return []
+    few = f"{min(counts)} finished trial{'s' if min(counts) > 1 else ''}"
+    return [
+        f"few trials: a cell has {few}; intervals are wide, and no mode is called reproducible below {LEAST_TRIALS}"
+    ]
+
+
+def _environments(summary: dict[str, Any]) -> list[str]:
+    """That trials were done under different conditions, and which these are."""
+    found = summary["environments"]
+    differing = [key for key in ENVIRONMENT if len({str(one.get(key)) for one in found}) > 1]
+    where = f"in {len(found)} environments, which are never pooled: {', '.join(differing)} differ"
+    return [f"the trials were done {where}{'' if len(differing) > 1 else 's'}"] if differing else []
 
 
 def _looks(summary: dict[str, Any]) -> list[str]:
@@ -71,7 +91,16 @@ def _share(share: float) -> str:
 
 def _cell_notes(cell: dict[str, Any], cuda: bool) -> list[str]:
     found = [*cell["flag_mismatch"], *_not_deterministic(cell), *_unsteady(cell)]
-    return [*found, *(_device_notes(cell["speed"]) if cuda else []), *_cold(cell), *_holes(cell)]
+    return [*found, *(_device_notes(cell["speed"]) if cuda else []), *_cold(cell), *_holes(cell), *_no_churn(cell)]
+
+
+def _no_churn(cell: dict[str, Any]) -> list[str]:
+    """That a user's own model and data say nothing that trials could disagree in."""
+    custom = cell["config"].get("dataset", {}).get("view") == "custom"
+    if not custom or cell["n"] < 2 or cell["reproducibility"]["disagreement"] is not None:
+        return []
+    lacking = "neither model nor training set has `predictions` that are classes"
+    return [f"the share of predictions that differ is not known: {lacking}"]
 
 
 def _not_deterministic(cell: dict[str, Any]) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any
 from runner.report.number import NONE, number
 
 Row = dict[str, Any]
+MOST_SHOWN = 16  # lines on a terminal
 HEADER = ["quantity", "cell", "published", "measured [95 %]", "verdict"]
 
 
@@ -20,21 +21,31 @@ def recipe_lines(summary: dict[str, Any]) -> list[str]:
     found = summary["recipe"]
     changed = [f"no longer the published protocol: {'; '.join(found['changed'])}"] if found["changed"] else []
     fewer = [f"fewer trials, so the intervals are wider: {found['fewer_trials']}"] if found["fewer_trials"] else []
-    places = [_place(environment) for environment in summary["environments"]]
+    errors = any(row.get("bootstrap_se") is not None for row in found["rows"])
+    places = list(dict.fromkeys(place_words(environment) for environment in summary["environments"]))
     return [
         f"{found['title']} (recipe={found['name']} recipe_size={found['size']})",
         *changed,
         *fewer,
         f"what was measured: {found['measured']}; on {found['measured_on']}",
         f"what the recipe does: {found['protocol']}; here on {' and '.join(places) or 'nothing yet'}",
+        *(
+            ["\u00b1 after a measured sd is its bootstrap error (10,000 resamples); its interval decides"]
+            if errors
+            else []
+        ),
         f"source: {found['citation']}",
     ]
 
 
 def verdict_lines(summary: dict[str, Any]) -> list[str]:
-    """For the terminal: a short line for each published figure."""
+    """For the terminal: a short line for each published figure; of very many, for those that could be compared."""
     found = summary.get("recipe")
-    return [_short(row) for row in found["rows"]] if found else []
+    rows = found["rows"] if found else []
+    shown = rows if len(rows) <= MOST_SHOWN else [row for row in rows if row["verdict"] in ("agrees", "differs")]
+    rest = len(rows) - len(shown)
+    more = f"{rest} published figures could not be compared, or are no targets: the report says why"
+    return [*map(_short, shown), *([more] if rest else [])]
 
 
 def _cells(row: Row) -> list[str]:
@@ -76,8 +87,10 @@ def measured_words(row: Row) -> str:
         return NONE
     over = f", {row['measured_trials']} trials"
     if isinstance(value, str):
-        return f"{value}{over}"
-    return f"{_figure(value, row)}{_unit(row)}{_interval(row['ci95'], row)}{over}"
+        note = f" ({row['note']})" if row.get("note") else ""
+        return f"{value}{note}{over}"
+    error = f" \u00b1 {number(row['bootstrap_se'])}" if row.get("bootstrap_se") is not None else ""
+    return f"{_figure(value, row)}{error}{_unit(row)}{_interval(row['ci95'], row)}{over}"
 
 
 def verdict_words(row: Row) -> str:
@@ -86,6 +99,10 @@ def verdict_words(row: Row) -> str:
 
 
 def _figure(value: float, row: Row) -> str:
+    if row["unit"] == "1" and abs(value) < 1e-3:
+        return f"{value:.2g}"  # so small a share means nothing in decimals
+    if row["unit"] == "ulp":
+        return f"{value:,.0f}"
     return f"{value:.3f}" if row["unit"] == "ratio" else number(value)
 
 
@@ -94,10 +111,11 @@ def _interval(interval: Sequence[float] | None, row: Row) -> str:
 
 
 def _unit(row: Row) -> str:
-    return f" {row['unit']}" if row["unit"] in ("%", "s", "ms", "nats") else ""
+    return f" {row['unit']}" if row["unit"] in ("%", "s", "ms", "nats", "ulp") else ""
 
 
-def _place(environment: dict[str, Any]) -> str:
+def place_words(environment: dict[str, Any]) -> str:
+    """The device and the versions of torch, CUDA and cuDNN."""
     device = environment["gpu_name"] or environment.get("cpu") or environment["device"]
     versions = [f"{name} {environment[name]}" for name in ("torch", "cuda", "cudnn") if environment.get(name)]
     return ", ".join([str(device), *versions])

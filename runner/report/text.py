@@ -3,4 +3,9 @@
 
 def one_line(text: str) -> str:
     """The text in one line of printable characters: each that would steer a terminal or a page is shown as \ufffd."""
-    return "".join(one if one.isprintable() else "\ufffd" for one in " ".join(text.split()))
+    return printable(" ".join(text.split()))
+
+
+def printable(text: str) -> str:
+    """The text in its lines, with \ufffd for each character that would steer a terminal or a page."""
+    return "".join(one if one.isprintable() or one == "\n" else "\ufffd" for one in text.expandtabs())

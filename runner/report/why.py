@@ -105,7 +105,7 @@ def why_command(study: str) -> str:
 
 def _differs(seen: dict[str, Any]) -> bool:
     """Whether trials differ that should not."""
-    return seen["verdict"] not in ("bitwise", "single", None) and not seen["seeds_varied"]
+    return seen["verdict"] not in ("bitwise", "single", None) and not (seen["seeds_varied"] or seen.get("poked"))
 
 
 def change_lines(summary: dict[str, Any]) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runner.analysis.words import across_words, percent
+from runner.report.ensemble import ensemble_words
 from runner.report.number import NONE, number, number_and_sd
 
 
@@ -19,8 +20,12 @@ def completeness_words(summary: dict[str, Any]) -> list[str]:
 
 
 def phase_of(cell: dict[str, Any]) -> str:
-    """What a step is: "train" a training step, "infer" one batch answered."""
-    return str(cell["config"].get("phase", "train"))
+    """What a step is: "train" a training step, "infer" one batch answered, "calls" one call of the module.
+
+    That of an attached script is a training step too.
+    """
+    phase = str(cell["config"].get("phase", "train"))
+    return "train" if phase == "attach" else phase
 
 
 def figure_words(figure: dict[str, Any] | None) -> str:
@@ -60,9 +65,13 @@ def _end(ratio: float) -> str:
     return "below 0.01" if ratio < 0.01 else "above 100" if ratio > 100 else f"{ratio:.3f}"
 
 
+def change_words(ratio: float) -> str:
+    """A ratio of step times as a change: "20 % faster"."""
+    return f"{percent(abs(1 - ratio))} {'faster' if ratio < 1 else 'slower'}"
+
+
 def _verdict_words(ratio: dict[str, Any], summary: dict[str, Any]) -> str:
-    value = ratio["value"]
-    change = f"{percent(abs(1 - value))} {'faster' if value < 1 else 'slower'}"
+    change = change_words(ratio["value"])
     if ratio["verdict"] == "equivalent":
         return f"equivalent within {percent(summary['margin'])}: {change}"
     if ratio["verdict"] == "undecided":
@@ -168,7 +177,7 @@ def spread_words(cell: dict[str, Any], metric: str | None) -> list[str]:
         words.append(f"weights lie {number(found['weight_l2'])} apart{_interval(found['weight_l2_ci95'], number)}")
     if figure and figure["sd"]:
         words.append(f"sd of {metric} {number(figure['sd'])}{_interval(figure['sd_ci95'], number)}")
-    return words
+    return [*words, *ensemble_words(cell)]
 
 
 def _interval(ends: Sequence[float] | None, written: Callable[[float], str]) -> str:

@@ -28,7 +28,7 @@ def end_leftovers(uri: str) -> None:
         running[run.data.tags["study"]].append(run)
     for study, runs in running.items():
         above = [run for run in runs if run.data.tags.get("level") == "study"]
-        for top in above or search(client, experiments, tagged({"level": "study", "study": study})):
+        for top in above or list(search(client, experiments, tagged({"level": "study", "study": study}))):
             _end_dead(client, top.data.tags, runs)
 
 

@@ -36,6 +36,11 @@ def title(name: str) -> str:
     return _marked("".join(one if one.isprintable() and one not in "'\"" else "_" for one in name), name)
 
 
+def unslashed(name: str) -> str:
+    """A name without slashes: itself, or a readable form with a digest."""
+    return _marked(name.replace("/", "_"), name) if "/" in name else name
+
+
 def folder(name: str) -> str:
     """A relative path that stays where it is put and whose parts every file system takes: they count bytes."""
     cleaned = clean(name)
@@ -57,6 +62,11 @@ def cut(text: str, limit: int) -> str:
 def line(text: str, limit: int) -> str:
     """The same in one line."""
     return cut(" ".join(text.split()), limit)
+
+
+def masked(uri: str) -> str:
+    """An address, or a text with addresses, without the passwords in them."""
+    return re.sub(r"(://[^/@:\s]*:)[^/@\s]+@", r"\1***@", uri)
 
 
 def params(settings: dict[str, Any]) -> dict[str, str]:

@@ -1,25 +1,25 @@
 """The MLflow runs of a study, found by their tags or created: one for the study, one for each cell."""
 
 import socket
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from mlflow.entities import Metric, Param, Run, RunTag
+from mlflow.entities import Run
 from mlflow.tracking import MlflowClient
 
-from runner.cell import Cell, labels, varying
+from runner.cell import Cell, labels
 from runner.mode import mode_name
 from runner.record import Record
 from runner.study import Study
 from runner.tracking import names
-from runner.tracking.states import milliseconds, set_state, state
+from runner.tracking.question import question
+from runner.tracking.sending import set_tags
+from runner.tracking.states import RUNNING, milliseconds, set_state, state
 from runner.tracking.store import connect, experiment_name, open_experiment, search
 
-Points = dict[tuple[str, int], float]
-# A batch may hold 1,000 entries in all, 100 of them params.
-METRICS_A_BATCH, PARAMS_A_BATCH = 900, 100
-# What may vary in a name can be long; what tells runs apart stands behind it and has to be seen.
-QUESTION_LIMIT, LABEL_LIMIT = 120, 230
+# What varies can be long in a name; what tells runs apart stands behind it and has to be seen.
+LABEL_LIMIT = 230
 
 
 @dataclass(frozen=True)
@@ -53,61 +53,75 @@ class StudyRuns:
         return list(dict.fromkeys(place.experiment for place in self.cells.values()))
 
 
-def open_study(uri: str, study: Study, experiment: str | None = None) -> StudyRuns:
+def open_study(
+    uri: str, study: Study, experiment: str | None = None, step: Callable[[], object] = lambda: None
+) -> StudyRuns:
     """Find or create the runs of a study and of its cells; what is not complete runs from now on.
 
     A study over several models or data sets gets a study run in each experiment, unless `experiment` names one for
-    all. To be called while `writing`. Raises ConfigError for a store or an experiment that cannot be used, see `check`.
+    all. Calls `step` after each run. To be called while `writing`. Raises ConfigError for a store or an experiment
+    that cannot be used, see `check`.
     """
     client, cells, records = connect(uri), study.cells(), study.records()
     opened: dict[str, CellRun] = {}
     for name in dict.fromkeys(experiment_name(cell, experiment) for cell in cells):
         shown = [cell for cell in cells if experiment_name(cell, experiment) == name]
-        opened |= _open_part(client, study, open_experiment(client, name), shown, labels(cells), records)
+        for run in _cell_runs(client, study, open_experiment(client, name), shown, labels(cells), records):
+            opened[run.cell.id] = run
+            step()
     runs = StudyRuns(client, name_of(study), opened)
-    set_states(runs, study, records, working=True)
+    set_states(runs, study, records, True, step)
     return runs
 
 
-def _open_part(
+def _cell_runs(
     client: MlflowClient, study: Study, place: str, cells: list[Cell], texts: dict[str, str], records: list[Record]
-) -> dict[str, CellRun]:
-    """The runs of the cells that stand in one experiment."""
-    name, opened = name_of(study), {}
-    parent = _study_run(client, study, place, f"{_question(cells)} ({study.asked()['id']})", records)
-    known = {run.data.tags["cell"]: run for run in search(client, [place], tagged({"level": "cell", "study": name}))}
+) -> Iterator[CellRun]:
+    """The runs of the cells that stand in one experiment, each when it is found or made."""
+    name = name_of(study)
+    parent = _study_run(client, study, place, question(cells, study.asked()["rounds"]), records)
+    known: dict[str, list[Run]] = defaultdict(list)
+    for run in search(client, [place], tagged({"level": "cell", "study": name})):
+        known[run.data.tags["cell"]].append(run)
     for cell in cells:
         own = [record for record in records if record.cell == cell.id]
         tags = {"mode": mode_name(cell.config["cudnn"]), "mlflow.parentRunId": parent}
-        run = known.get(cell.id) or create(client, place, texts[cell.id], identity(name, cell.id) | tags, own)
-        opened[cell.id] = CellRun(cell, texts[cell.id], run.info.run_id, parent, place)
-    return opened
+        found = the_only(client, known[cell.id])
+        run = found or create(client, place, texts[cell.id], identity(name, cell.id) | tags, own)
+        yield CellRun(cell, texts[cell.id], run.info.run_id, parent, place)
 
 
 def _study_run(client: MlflowClient, study: Study, place: str, title: str, records: list[Record]) -> str:
     """The run of the study; where the study is now tells whether it still lives when its processes are gone."""
-    found_by = identity(name_of(study))
-    found = search(client, [place], tagged(found_by))
-    run = found[0] if found else create(client, place, title, found_by, records)
+    found_by, title = identity(name_of(study)), names.line(title, names.NAME_LIMIT)
+    found = the_only(client, list(search(client, [place], tagged(found_by))))
+    run = found or create(client, place, title, found_by, records)
+    if run.info.run_name != title:  # the study has become longer
+        client.update_run(run.info.run_id, name=title)
     where = {"study_folder": str(study.folder.absolute()), "host": socket.gethostname()}
     if names.tags(where) == where:  # a folder under a name that is no text would be taken for gone
         set_tags(client, run.info.run_id, where)
     return str(run.info.run_id)
 
 
-def _question(cells: list[Cell]) -> str:
-    modes = {mode_name(cell.config["cudnn"]) for cell in cells}
-    factors = ["mode"] * (len(modes) > 1) + [key.removesuffix(".name") for key in varying(cells)]
-    varied = names.cut(", ".join(factors), QUESTION_LIMIT)
-    return f"{varied} varied over {len(cells)} cells" if factors else "one cell"
+def the_only(client: MlflowClient, same: list[Run]) -> Run | None:
+    """The run among those that stand for one thing; the others are removed.
+
+    A request to create it whose answer was lost on the way may have been fulfilled all the same, also late.
+    """
+    same = sorted(same, key=lambda run: (run.info.status == RUNNING, -len(run.data.metrics), run.info.run_id))
+    for run in same[1:]:
+        client.delete_run(run.info.run_id)
+    return same[0] if same else None
 
 
-def set_states(runs: StudyRuns, study: Study, records: list[Record], working: bool) -> None:
-    """Set the states of the runs of the cells and of the study anew, see `state`."""
+def set_states(runs: StudyRuns, study: Study, records: list[Record], working: bool, step: Callable[[], object]) -> None:
+    """Set the states of the runs of the cells and of the study anew, see `state`. Calls `step` after each."""
     rounds = study.asked()["rounds"]
     for run, cells in runs.below().items():
         own = [record for record in records if record.cell in cells]
         set_state(runs.client, run, state(own, cells, rounds, working), own)
+        step()
 
 
 def name_of(study: Study) -> str:
@@ -136,17 +150,3 @@ def create(client: MlflowClient, experiment: str, name: str, tags: dict[str, str
     """A new run that starts with the first of its records."""
     start = min((milliseconds(record.started) for record in records), default=None)
     return client.create_run(experiment, start, names.tags(tags), run_name=names.line(name, names.NAME_LIMIT))
-
-
-def send(client: MlflowClient, run: str, moment: int, points: Points, settings: dict[str, str]) -> None:
-    """Send metrics and params in batches. The same points at the same moment again are no new points."""
-    metrics = [Metric(names.clean(name), value, moment, step) for (name, step), value in points.items()]
-    params = [Param(key, value) for key, value in settings.items()]
-    while metrics or params:
-        client.log_batch(run, metrics[:METRICS_A_BATCH], params[:PARAMS_A_BATCH])
-        metrics, params = metrics[METRICS_A_BATCH:], params[PARAMS_A_BATCH:]
-
-
-def set_tags(client: MlflowClient, run: str, tags: dict[str, str]) -> None:
-    """Set tags, replacing those of the same name."""
-    client.log_batch(run, tags=[RunTag(key, value) for key, value in names.tags(tags).items()])

@@ -1,11 +1,13 @@
-"""One MLflow run for each trial: its settings, its curves and its final figures."""
+"""One MLflow run for each trial: its settings, its curves, its final figures and the state of its machine."""
 
 import math
 from collections import defaultdict
-from dataclasses import asdict
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
-from mlflow.entities import Run
+from mlflow.entities import Metric, Run
 from mlflow.tracking import MlflowClient
 
 from runner.cell import flatten
@@ -15,14 +17,33 @@ from runner.mode import mode_name
 from runner.record import Record
 from runner.series import Series
 from runner.study import Study
-from runner.tracking.names import cut, params
-from runner.tracking.runs import LABEL_LIMIT, CellRun, Points, StudyRuns, create, identity, send, set_tags, tagged
+from runner.tracking.names import clean, cut, params
+from runner.tracking.runs import LABEL_LIMIT, CellRun, StudyRuns, create, identity, tagged, the_only
+from runner.tracking.sending import Points, at, datasets, send, set_tags
 from runner.tracking.states import KILLED, RUNNING, milliseconds, set_state, trial_state
 from runner.tracking.store import search
 
 CURVE_POINTS = 1000
 # The levels of the runs of all attempts at a trial, "trial" and "retried trial".
 ATTEMPTS = "tags.level LIKE '%trial'"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is there of an attempt at a trial. Of a complete run no more than that is kept: they are many."""
+
+    run: str
+    level: str
+    claim: str
+    ended: tuple[str, int | None]
+    half: Run | None
+
+    @classmethod
+    def of(cls, run: Run) -> "Shown":
+        """What a search found."""
+        tags, ended = run.data.tags, (run.info.status, run.info.end_time)
+        half = run if run.info.status == RUNNING else None
+        return cls(run.info.run_id, tags["level"], str(tags.get("claim", "")), ended, half)
 
 
 def send_trial(runs: StudyRuns, study: Study, record: Record) -> None:
@@ -34,31 +55,54 @@ def send_trial(runs: StudyRuns, study: Study, record: Record) -> None:
     """
     found_by = {"study": runs.study, "cell": record.cell, "trial": str(record.number)}
     found = search(runs.client, [runs.cells[record.cell].experiment], f"{tagged(found_by)} and {ATTEMPTS}")
-    _send(runs, study, record, found)
+    _send(runs, study, record, list(map(Shown.of, found)))
 
 
-def send_missing(runs: StudyRuns, study: Study, records: list[Record]) -> None:
-    """Show all trials that the store does not have yet, found out by one search. To be called while `writing`."""
-    found: dict[tuple[str, str], list[Run]] = defaultdict(list)
+def send_missing(
+    runs: StudyRuns, study: Study, records: Iterable[Record], step: Callable[[], object] = lambda: None
+) -> int:
+    """Show all trials that the store does not have yet, found out by one search. To be called while `writing`.
+
+    Calls `step` after each trial. Returns how many were sent.
+    """
+    found: dict[tuple[str, str], list[Shown]] = defaultdict(list)
     for run in search(runs.client, runs.experiments(), f"{tagged({'study': runs.study})} and {ATTEMPTS}"):
-        found[run.data.tags["cell"], run.data.tags["trial"]].append(run)
+        found[run.data.tags["cell"], run.data.tags["trial"]].append(Shown.of(run))
+    sent = 0
     for record in records:
-        _send(runs, study, record, found[record.cell, str(record.number)])
+        sent += _send(runs, study, record, found[record.cell, str(record.number)])
+        step()
+    return sent
 
 
-def _send(runs: StudyRuns, study: Study, record: Record, attempts: list[Run]) -> None:
+def _send(runs: StudyRuns, study: Study, record: Record, attempts: list[Shown]) -> bool:
+    """Whether there was anything to send."""
     if _outdated(study, record, attempts):
-        return
-    run = _told_apart(runs.client, record, attempts)
-    there = run and (run.info.status, run.info.end_time)
-    if there == (trial_state(record), milliseconds(record.ended)):
-        return
-    place = runs.cells[record.cell]
+        return False
+    shown = _told_apart(runs.client, record, attempts)
+    if shown and shown.ended == (trial_state(record), milliseconds(record.ended)):
+        return False
+    place, client = runs.cells[record.cell], runs.client
     points, lost = figures(record, _series(study, record), timed=place.cell.probe == "none")
-    run = run or _create(runs, place, record, lost)
+    run = shown.run if shown else _create(runs, place, record, lost)
+    metrics = at(milliseconds(record.ended), points) + system_metrics(record)
     settings = params(flatten(place.cell.config) | flatten(record.flags.get("after", {}), "effective."))
-    send(runs.client, run.info.run_id, milliseconds(record.ended), points, settings)
-    set_state(runs.client, run.info.run_id, trial_state(record), [record])
+    send(client, run, metrics, _without(settings, shown.half if shown else None))
+    data = datasets([record], place.cell.config["dataset"], context_of(place.cell.phase))
+    if data:
+        client.log_inputs(run, datasets=data)
+    set_state(client, run, trial_state(record), [record])
+    return True
+
+
+def _without(settings: dict[str, str], half: Run | None) -> dict[str, str]:
+    """What a run has not got yet: MLflow refuses a param in another form, as a later version might write it."""
+    return {key: value for key, value in settings.items() if half is None or key not in half.data.params}
+
+
+def context_of(phase: str) -> str:
+    """What a phase uses its data for, in MLflow's words."""
+    return "evaluation" if phase == "infer" else "training"
 
 
 def _series(study: Study, record: Record) -> Series | None:
@@ -69,28 +113,33 @@ def _series(study: Study, record: Record) -> Series | None:
         return None
 
 
-def _outdated(study: Study, record: Record, attempts: list[Run]) -> bool:
+def _outdated(study: Study, record: Record, attempts: list[Shown]) -> bool:
     """Whether the trial was done again since the record was read; the folder knows which attempt counts."""
-    if all(_claim(run) == claim(record) for run in attempts):
+    if all(shown.claim == claim(record) for shown in attempts):
         return False
     counting = claim_of(study.trial_folder(record.cell, record.number))
     return counting is not None and counting.name != claim(record)
 
 
-def _told_apart(client: MlflowClient, record: Record, attempts: list[Run]) -> Run | None:
+def _told_apart(client: MlflowClient, record: Record, attempts: list[Shown]) -> Shown | None:
     """The run of the record, if there is one; those of other attempts step back, so that each trial is found once."""
-    own = [run for run in attempts if _claim(run) == claim(record)]
-    for run in attempts:
-        level = "trial" if run in own else "retried trial"
-        if run not in own and run.info.status == RUNNING:
-            client.set_terminated(run.info.run_id, KILLED)
-        if run.data.tags["level"] != level:
-            set_tags(client, run.info.run_id, {"level": level})
+    own = [shown for shown in attempts if shown.claim == claim(record)]
+    if len(own) > 1:  # rarely: it costs a request each
+        kept = the_only(client, [client.get_run(shown.run) for shown in own])
+        attempts = [shown for shown in attempts if shown not in own or (kept and shown.run == kept.info.run_id)]
+        own = [shown for shown in own if shown in attempts]
+    for shown in attempts:
+        level = "trial" if shown in own else "retried trial"
+        if shown not in own and shown.half:
+            client.set_terminated(shown.run, KILLED)
+        if shown.level != level:
+            set_tags(client, shown.run, {"level": level})
     return own[0] if own else None
 
 
-def _create(runs: StudyRuns, place: CellRun, record: Record, lost: list[str]) -> Run:
+def _create(runs: StudyRuns, place: CellRun, record: Record, lost: list[str]) -> str:
     tags = identity(runs.study, record.cell, record.number) | {
+        "round": str(record.number),
         "mode": mode_name(place.cell.config["cudnn"]),
         "outcome": record.outcome,
         "mlflow.parentRunId": place.run,
@@ -99,16 +148,12 @@ def _create(runs: StudyRuns, place: CellRun, record: Record, lost: list[str]) ->
         **({"non_finite": ", ".join(lost)} if lost else {}),
     }
     name = f"{cut(place.label, LABEL_LIMIT)} #{record.number}"
-    return create(runs.client, place.experiment, name, tags, [record])
+    return str(create(runs.client, place.experiment, name, tags, [record]).info.run_id)
 
 
 def claim(record: Record) -> str:
     """The name of the attempt; records from before there were any have none."""
     return str(record.process.get("claim") or "")
-
-
-def _claim(run: Run) -> str:
-    return str(run.data.tags.get("claim", ""))
 
 
 def figures(record: Record, series: Series | None, timed: bool = True) -> tuple[Points, list[str]]:
@@ -118,7 +163,7 @@ def figures(record: Record, series: Series | None, timed: bool = True) -> tuple[
     Without `timed` so are speed and memory, which a probe has changed.
     """
     values = _curves(series, timed) if series else {}
-    last = record.speed.steps if record.speed else 0
+    last = _steps(record)
     values |= {(f"test/{name}", last): math.nan if value is None else value for name, value in record.metrics.items()}
     values |= {(name, last): value for name, value in _finals(record).items() if timed}
     points = {key: float(value) for key, value in values.items() if math.isfinite(value)}
@@ -146,3 +191,25 @@ def _finals(record: Record) -> dict[str, float]:
     if speed.get("new_shapes_ms"):
         figures["new_shapes_total_ms"] = sum(speed["new_shapes_ms"])
     return figures | {name: value for name, value in record.memory.items() if value is not None}
+
+
+def system_metrics(record: Record) -> list[Metric]:
+    """The state of the machine just before the first step and just after the last, for the page of system metrics.
+
+    From the record: MLflow's own monitor reads from a thread beside the training, whose times it would change.
+    """
+    moments = {"before": (milliseconds(record.started), 0), "after": (milliseconds(record.ended), _steps(record))}
+    metrics = []
+    for when, (moment, step) in moments.items():
+        for name, value in record.covariates.get(when, {}).items():
+            if _is_number(value):
+                metrics.append(Metric(clean(f"system/{name}"), float(value), moment, step))  # type: ignore[arg-type]
+    return metrics
+
+
+def _steps(record: Record) -> int:
+    return record.speed.steps if record.speed else 0
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
 
 from runner.size import Output
+from runner.worker.digest import as_real as as_real  # it stands there because that module needs torch alone
 
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _DTYPES = {
@@ -29,12 +30,6 @@ def has_bits(tensor: Tensor) -> bool:
     if is_functorch_wrapped_tensor(tensor):
         return False
     return tensor.layout is torch.strided and tensor.dtype in _DTYPES
-
-
-def as_real(tensor: Tensor) -> Tensor:
-    """A complex tensor as pairs of numbers, any other as it is; what is only said to be conjugate or negative is so."""
-    tensor = tensor.detach().resolve_conj()
-    return (torch.view_as_real(tensor) if tensor.is_complex() else tensor).resolve_neg()
 
 
 def raw(tensor: Tensor) -> Tensor:

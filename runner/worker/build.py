@@ -8,7 +8,7 @@ from torch import nn
 
 from runner.data import Data
 from runner.errors import Refusal
-from runner.target import call
+from runner.target import blaming, call
 
 # The function of each model has its name, and stands in the module runner.models.NAME or in one of these.
 MODULES = {"small_cnn": "cnn", "medium_cnn": "cnn", "torchvision": "torchvision_nets"}
@@ -51,7 +51,8 @@ def _sequences(data: Data) -> dict[str, Any]:
 
 
 def _custom(config: dict[str, Any]) -> nn.Module:
-    model = call("model._target_", config["_target_"], config["args"])
+    with blaming(f"model._target_={config['_target_']}"):
+        model = call("model._target_", config["_target_"], config["args"])
     if not isinstance(model, nn.Module):
         raise Refusal(f"model._target_={config['_target_']}: gives a {type(model).__name__}, an nn.Module is needed")
     return model

@@ -13,13 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from runner.record import Speed
 from runner.worker.compile_time import CompileTime
+from runner.worker.step_times import StepTimes
 
-# A median over fewer steps says more about start-up than about training.
-LEAST_STEADY_STEPS = 8
-# One step in a hundred is slower than the 99th percentile: with fewer it would be the slowest step and no more.
-LEAST_P99_STEPS = 100
 LEAST_ENERGY_S = 1.0  # a device updates its count of joules some ten times a second
 
 
@@ -45,7 +41,7 @@ class Clock:
     energy_j: Callable[[], float | None] | None = None
     disk: Callable[[], int | None] = read_bytes
     compiling: CompileTime | None = None
-    shapes: list[tuple[int, ...]] = field(default_factory=list)
+    shapes: list[tuple[Any, ...]] = field(default_factory=list)
     _spans: list[tuple[Any, Any]] = field(default_factory=list)
     _enqueue_s: list[float] = field(default_factory=list)
     _wait_s: list[float] = field(default_factory=list)
@@ -60,7 +56,7 @@ class Clock:
         self._wait_s.append(self.now() - start)
 
     @contextmanager
-    def step(self, shape: tuple[int, ...]) -> Iterator[None]:
+    def step(self, shape: tuple[Any, ...]) -> Iterator[None]:
         """Around exactly one training step on inputs of this shape."""
         if self.event and self._spans:
             # Let the host run at most one step ahead: with a full queue it would wait inside the span, and its time
@@ -93,7 +89,7 @@ class Clock:
         if len(self._energy) == 1:
             self._read_energy()
 
-    def read(self) -> "StepTimes":
+    def read(self) -> StepTimes:
         """The times of all steps. Waits for the device; call it after the loop."""
         self.stop()
         enqueue_ms = np.array(self._enqueue_s, dtype=np.float64) * 1000
@@ -149,51 +145,3 @@ def recorded_event() -> Any:
     event = torch.cuda.Event(enable_timing=True)
     event.record()
     return event
-
-
-@dataclass(frozen=True, eq=False)
-class StepTimes:
-    """Per step, float64 (n,) in milliseconds; `shape` int64 (n,) counts input shapes in order of appearance.
-
-    `rest_energy_j` is what the device used from the end of the first step to the end of the last.
-    """
-
-    step_ms: np.ndarray
-    enqueue_ms: np.ndarray
-    wait_ms: np.ndarray
-    shape: np.ndarray
-    first_step_read_bytes: int | None = None
-    rest_energy_j: float | None = None
-    compile_s: float | None = None
-
-    def first_of_shape(self) -> np.ndarray:
-        """Bool (n,): whether a step was the first of its input shape, the one that pays for start-up and tuning."""
-        first = np.zeros(len(self.shape), dtype=bool)
-        first[np.unique(self.shape, return_index=True)[1]] = True
-        return first
-
-    def energy_j_per_sample(self, batch_size: int) -> float | None:
-        """Joules for each sample of the steps after the first."""
-        return None if self.rest_energy_j is None else self.rest_energy_j / (batch_size * (len(self.step_ms) - 1))
-
-    def speed(self, batch_size: int, **measured: Any) -> Speed:
-        """The figures of one trial; `measured` are fields of Speed that are measured elsewhere, which count first."""
-        first = self.first_of_shape()
-        steady = ~first
-        enough = int(steady.sum()) >= LEAST_STEADY_STEPS
-        step_ms = float(np.median(self.step_ms[steady])) if enough else None
-        figures = {
-            "steps": len(self.step_ms),
-            "first_step_ms": float(self.step_ms[0]),
-            "step_ms": step_ms,
-            "enqueue_ms": float(np.median(self.enqueue_ms[steady])) if enough else None,
-            "wait_ms": float(np.median(self.wait_ms[steady])) if enough else None,
-            "new_shapes_ms": [float(value) for value in self.step_ms[first][1:]],
-            "samples_per_s": batch_size * 1000 / step_ms if step_ms else None,
-            "p99_ms": float(np.percentile(self.step_ms[steady], 99)) if steady.sum() >= LEAST_P99_STEPS else None,
-            "steps_s": float(self.step_ms.sum() / 1000),
-            "compile_s": self.compile_s,
-            "first_step_read_bytes": self.first_step_read_bytes,
-            "energy_j_per_sample": self.energy_j_per_sample(batch_size),
-        }
-        return Speed(**figures | measured)

@@ -11,17 +11,18 @@ word's weight: with a chance of 2**(v - 64), and v is at most 31, where nothing 
 the weights may be even). Two lanes with weights of their own agree with a chance of at most 2**-66. The sums of several
 blocks are words again and are hashed in the same way with further weights, which adds 2**-66 a level: with four levels,
 which no memory fills, 2**-64 in all, for weights drawn at random; here SplitMix64 (Steele, Lea, Flood 2014) stands in.
+
+This module needs torch alone: an attached script loads it into its own interpreter (runner/hook).
 """
 
 import hashlib
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cache
 
 import torch
 from torch import Tensor
-
-from runner.worker.bits import as_real
 
 _GOLDEN, _MIX_1, _MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _BITS_32, _BITS_33, _BITS_34, _BITS_37 = ((1 << bits) - 1 for bits in (32, 33, 34, 37))
@@ -30,6 +31,12 @@ BLOCK = 1 << 13
 # Blocks at once, which do not show in the result: as many as keep the products in the cache of the device.
 _BLOCKS = {"cpu": 4, "cuda": 256}
 _AT_ONCE = 128  # small tensors that are copied side by side: at most 4 MiB
+
+
+def as_real(tensor: Tensor) -> Tensor:
+    """A complex tensor as pairs of numbers, any other as it is; what is only said to be conjugate or negative is so."""
+    tensor = tensor.detach().resolve_conj()
+    return (torch.view_as_real(tensor) if tensor.is_complex() else tensor).resolve_neg()
 
 
 def _signed(word: int) -> int:
@@ -117,7 +124,7 @@ def _weights(level: int, device: torch.device) -> Tensor:
 def text(words: Tensor, tensors: Iterable[Tensor] = ()) -> str:
     """A digest as 32 hexadecimal digits, from its lanes and the shapes and types of what they cover. Waits."""
     form = ";".join(f"{tensor.dtype}{tuple(tensor.shape)}" for tensor in tensors)
-    return hashlib.sha256(words.cpu().numpy().tobytes() + form.encode()).hexdigest()[:32]
+    return hashlib.sha256(array("q", words.tolist()).tobytes() + form.encode()).hexdigest()[:32]
 
 
 def digest(tensors: Iterable[Tensor]) -> str:

@@ -7,11 +7,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from runner.worker.clock import LEAST_STEADY_STEPS, Clock
+from runner.data.nested import form, tensors
+from runner.worker.clock import Clock
+from runner.worker.contract import task_of
 from runner.worker.digest import lanes, text
 from runner.worker.evaluate import wait
 from runner.worker.probe import NO_PROBE, Probe
-from runner.worker.task import check_outputs, check_targets, objective
+from runner.worker.step_times import LEAST_STEADY_STEPS
+from runner.worker.telling import Telling
 from runner.worker.train import AUTOCAST, laid_out
 
 
@@ -44,42 +47,48 @@ class Answered:
 @torch.inference_mode()
 def answer(
     model: nn.Module,
-    batches: Iterator[tuple[Tensor, Tensor]],
+    batches: Iterator[tuple[Any, Any]],
     config: dict[str, Any],
     steps: int,
     classes: int,
     clock: Clock,
     probe: Probe = NO_PROBE,
+    telling: Telling | None = None,
+    brought: Any = None,
 ) -> Answered:
     """Answer `steps` batches one by one: each comes to an idle device, so a step is the latency of one answer.
 
-    Losses, digests and the wait for an idle device lie outside the timed span.
+    Losses, digests, what `telling` does and the wait for an idle device lie outside the timed span.
+    A loss that a user's model makes itself in training is not known here, and 0. `brought` is a user's training set.
     """
-    view, dtype, device = config["dataset"]["view"], AUTOCAST.get(config["precision"]["name"]), _device(model)
+    dtype, device = AUTOCAST.get(config["precision"]["name"]), _device(model)
+    task = task_of(model, config["dataset"]["view"], classes, brought)
     model.eval()
     answered = Answered()
     for step in range(1, steps + 1):
         with clock.waiting():
             inputs, targets = next(batches)
             inputs = laid_out(inputs, dtype)
-        answered.data.append(lanes([inputs, targets]))
+        answered.data.append(lanes(tensors([inputs, targets])))
         if step == 1:
-            check_targets(view, targets, classes)
+            task.check_data(targets)
         wait(device)
         autocast = torch.autocast(device.type, dtype=dtype, enabled=dtype is not None)
-        with clock.step(tuple(inputs.shape)), probe.step(step), autocast:
+        with clock.step(form(inputs)), probe.step(step), autocast:
             outputs = model(inputs)
-        if step == 1:
-            check_outputs(view, outputs, targets, classes)
-        answered.losses.append(objective(view, outputs, targets))
-        answered.outputs.append(lanes([outputs]))
-        answered.finite.append(torch.isfinite(outputs).all())
+        with autocast:
+            answered.losses.append(task.answer_loss(outputs, targets, first=step == 1).to(device))
+        given = tensors(outputs)
+        answered.outputs.append(lanes(given).to(device))
+        answered.finite.append(torch.stack([torch.isfinite(one).all().to(device) for one in given]).all())
+        if telling:
+            telling.reached(step, answered.losses[-1])
     return answered
 
 
 @torch.inference_mode()
 def stream(
-    model: nn.Module, batches: Iterator[tuple[Tensor, Tensor]], config: dict[str, Any], steps: int, clock: Clock
+    model: nn.Module, batches: Iterator[tuple[Any, Any]], config: dict[str, Any], steps: int, clock: Clock
 ) -> None:
     """Answer `steps` batches with the next one always handed over before the last is done; call it after `answer`.
 
@@ -92,7 +101,7 @@ def stream(
     for _ in range(steps):
         with clock.waiting():
             inputs = laid_out(next(batches)[0], dtype)
-        with clock.step(tuple(inputs.shape)), torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
+        with clock.step(form(inputs)), torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
             model(inputs)
     clock.stop()
 

@@ -34,7 +34,7 @@ _NO_WORK = re.compile(
 )
 _MINOR = re.compile(r"aten::(copy|fill|zero|zeros|zeros_like|clone|ones_like|_to_copy)_?")
 _CONVOLUTION = re.compile(r"aten::.*conv(olution|_transpose|_depthwise|_dilated|\dd)")
-_BY_CUDNN = re.compile(r"cudnn|fprop|dgrad|wgrad|implicit_gemm|convolve|winograd|fft2d")
+_BY_CUDNN = re.compile(r"cudnn|miopen|fprop|dgrad|wgrad|implicit_gemm|convolve|winograd|fft2d")
 
 
 @dataclass(frozen=True)
@@ -63,17 +63,18 @@ class Event:
 
 
 class KernelProbe:
-    """The kernels of one step of a trial: the last of the first `steps`, when the others have warmed up and tuned."""
+    """The kernels of one step of a trial, `step` or else probe.steps: by then the others have warmed up and tuned."""
 
-    def __init__(self, trial: Trial, model: nn.Module, device: torch.device):
+    def __init__(self, trial: Trial, model: nn.Module, device: torch.device, step: int | None = None):
         self._trial, self._model, self._device = trial, model, device
+        self._step = step or trial.config["probe"]["steps"]
         self._use: KernelUse | None = None
         self._profiling = False
 
     @contextmanager
     def step(self, number: int) -> Iterator[None]:
         """Profile this step, if it is the one. One that fails leaves nothing."""
-        if number != self._trial.config["probe"]["steps"]:
+        if number != self._step:
             yield
             return
         on_gpu = self._device.type == "cuda"
@@ -220,7 +221,8 @@ def cudnn_convolution(calls: Sequence[KernelCall]) -> bool | None:
     convolutions = [call for call in calls if _CONVOLUTION.match(call.name)]
     if not convolutions:
         return None
-    return any(call.name.startswith("aten::cudnn_convolution") or _has_cudnn(call.kernels) for call in convolutions)
+    own = ("aten::cudnn_convolution", "aten::miopen_")  # the latter on ROCm
+    return any(call.name.startswith(own) or _has_cudnn(call.kernels) for call in convolutions)
 
 
 def _has_cudnn(kernels: Sequence[str]) -> bool:

@@ -98,8 +98,13 @@ class ModuleProbe:
         self._states = new
 
     def _together(self, gradients: dict[str, list[Known]]) -> list[Known]:
-        """All gradients as one value where they decide together: in fp16 one that is not finite cancels all updates."""
-        if self._trial.config.get("precision", {}).get("name") != "fp16":
+        """All gradients as one value where they decide together: in fp16 one that is not finite cancels all updates.
+
+        And the length of all is what each is scaled by with train.clip_norm.
+        """
+        config = self._trial.config
+        clipped = config.get("train", {}).get("clip_norm") is not None
+        if config.get("precision", {}).get("name") != "fp16" and not clipped:
             return []
         index, every = self._recorder.next_index, [known for some in gradients.values() for known in some]
         there = [one.grad for one in self._model.parameters() if one.grad is not None and has_bits(one.grad)]

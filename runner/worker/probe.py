@@ -57,3 +57,13 @@ def probe_of(trial: Trial, model: nn.Module, device: torch.device) -> Probe:
 
         return KernelProbe(trial, model, device)
     return NO_PROBE
+
+
+def last_call_probe(trial: Trial, model: nn.Module, device: torch.device) -> Probe:
+    """With phase=calls: the kernels of the call after all others, where calls.kernels asks for them."""
+    calls = trial.config["calls"]
+    if not calls["kernels"]:
+        return NO_PROBE
+    from runner.worker.kernels import KernelProbe
+
+    return KernelProbe(trial, model, device, calls["times"] + 1)

@@ -2,6 +2,7 @@
 
 import resource
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,22 +10,28 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from runner.logits import Logits
 from runner.record import Digests, Outcome
 from runner.series import Series
-from runner.worker.clock import StepTimes
+from runner.worker.calls import Called
 from runner.worker.digest import digest, lanes, sketch, text
 from runner.worker.infer import Answered
+from runner.worker.step_times import StepTimes
 from runner.worker.train import Trained, weights
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a trial whose steps came to their end leaves: its outcome, its series and the record's figures by field."""
+    """What a trial whose steps came to their end leaves: its outcome, its series and the record's figures by field.
+
+    `logits` are those of the last evaluation, where they are kept.
+    """
 
     outcome: Outcome
     reason: str | None
     series: Series
     figures: dict[str, Any]
+    logits: Logits | None = None
 
 
 def result_of(
@@ -49,7 +56,54 @@ def result_of(
     }
     reason = _not_finite(losses) or left.not_finite(model)
     outcome: Outcome = "diverged" if reason else "finished"
-    return Result(outcome, reason, _series(left, times, losses, weights(model)), figures)
+    return Result(outcome, reason, _series(left, times, losses, weights(model)), figures, last.logits)
+
+
+def result_of_calls(
+    called: Called,
+    inputs: Sequence[Tensor],
+    times: StepTimes,
+    initial: str,
+    batch_size: int,
+    memory: dict[str, int | None],
+    **measured: float | None,
+) -> Result:
+    """Gather what many calls have left: there are no losses, no predictions and no evaluation."""
+    final, steps = called.digests()
+    data = [lanes([one]) for one in inputs]
+    shapes = called.calls.shapes
+    measured |= {
+        "first_step_ms": shapes[0].first_ms,
+        "first_step_read_bytes": called.first_read_bytes,
+        "steps_s": called.calls.cold.done_s,
+        **{"evaluate_s": 0.0, "evaluate_samples_per_s": None},
+    }
+    figures = {
+        "digests": Digests(initial, text(lanes(data)), "", final, "", "", steps),
+        "speed": times.speed(batch_size, new_shapes_ms=[one.first_ms for one in shapes[1:]], **measured),
+        "memory": memory,
+        "calls": called.calls,
+    }
+    outcome: Outcome = "diverged" if called.not_finite else "finished"
+    every = torch.stack(data).cpu().numpy()[np.arange(len(times.step_ms)) % len(data)]
+    return Result(outcome, called.not_finite, _series_of_calls(times, every), figures)
+
+
+def _series_of_calls(times: StepTimes, data: np.ndarray) -> Series:
+    """Where there is no loss it is NaN; what there is not is empty."""
+    return Series(
+        step_ms=times.step_ms,
+        enqueue_ms=times.enqueue_ms,
+        wait_ms=times.wait_ms,
+        shape=times.shape,
+        loss=np.full(len(times.step_ms), np.nan, dtype=np.float32),
+        data=data,
+        predictions=np.empty(0, dtype=np.float32),
+        sketch=np.zeros(1, dtype=np.float32),
+        evaluated=np.empty(0, dtype=np.int64),
+        evaluations=np.empty((0, 0)),
+        evaluation_names=np.empty(0, dtype=np.str_),
+    )
 
 
 def digests_of(model: nn.Module, left: Trained | Answered, initial: str) -> Digests:

@@ -4,13 +4,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from runner import data as datasets
 from runner.data import Data, batches
+from runner.data.data import described, parts_of
 from runner.data.residence import place
 from runner.errors import Refusal
 from runner.record import Digests
@@ -18,45 +20,57 @@ from runner.target import source_digest
 from runner.trial import Trial
 from runner.worker import covariates, flags
 from runner.worker.build import build_model, compiled
+from runner.worker.calls import call_many
 from runner.worker.clock import Clock, recorded_event
 from runner.worker.compile_time import compile_time, own_cache
 from runner.worker.digest import digest
 from runner.worker.environment import environment
 from runner.worker.evaluate import Evaluated, evaluate
 from runner.worker.infer import Answered, answer, stream, streamed
-from runner.worker.probe import NO_PROBE, Probe, probe_of
-from runner.worker.result import Result, digests_of, peak_memory, result_of
+from runner.worker.probe import NO_PROBE, Probe, last_call_probe, probe_of
+from runner.worker.result import Result, digests_of, peak_memory, result_of, result_of_calls
 from runner.worker.seeding import seed_everything
 from runner.worker.seen import Seen
+from runner.worker.telling import Telling, loss_reader
 from runner.worker.train import AUTOCAST, Trained, train_model, weights
 
 
-def session(trial: Trial, seen: Seen) -> Result:
-    """Do the trial. Raises Refusal for what only this process can find impossible, anything else as it comes."""
+def session(trial: Trial, seen: Seen, told: Path) -> Result:
+    """Do the trial; the file `told` says how far it has got.
+
+    Raises Refusal for what only this process can find impossible, anything else as it comes.
+    """
     others = covariates.compute_processes() if trial.device != "cpu" else {}  # this process has not started CUDA yet
     config, device = trial.config, usable(trial.device)
     torch.set_num_threads(config["threads"])
+    seen.flags["default"] = flags.read()  # PyTorch's own: nobody has set anything yet
     seen.flags["requested"] = flags.apply(config)
     seen.flags["before"] = flags.read()
     seen.environment |= environment(device, torch.get_num_threads(), trial.exclusive)
     seen.environment |= flags.precisions(seen.flags["before"])
     start = time.perf_counter()
     data = place(datasets.load(config["dataset"]), device)
-    seen.data = f"{data.view} data with inputs of {data.input_shape} and {data.classes} classes"
+    seen.data = described(data)
     with own_cache(config["train"]["compile"]):
         work = made(trial, data, device)
         seen.environment["code"] = source_digest(config)
-        seen.probe = probe_of(trial, work.model, device)
         card = covariates.find_card(device)
-        clock = work.clock(card)
+        if work.calls:
+            return call(work, card, others, seen, start)
+        seen.probe = probe_of(trial, work.model, device)
+        clock, telling = work.clock(card), Telling(told, work.steps, loss_reader(device))
         with watched(clock, card, others, seen):
             built = time.perf_counter()
-            left, measured = infer(work, card, clock, seen.probe) if work.infers else train(work, clock, seen.probe)
+            left, measured = (
+                infer(work, card, clock, seen.probe, telling)
+                if work.infers
+                else train(work, clock, seen.probe, telling)
+            )
             clock.stop()
         train_s = time.perf_counter() - built - sum(one.evaluate_s for one in left.evaluations.values())
         memory = peak_memory(device)
         seen.flags["after"] = flags.read()  # before the evaluation, in which a model may set others
-        left.evaluations[work.steps] = work.evaluate()
+        left.evaluations[work.steps] = work.evaluate(config["train"].get("keep_logits", False))
         measured |= {"build_s": built - start, "train_s": train_s}
         result = result_of(work.model, left, clock.read(), work.initial, work.batch_size, memory, **measured)
         return replace(result, figures=result.figures | {"again": trained_again(work)})
@@ -81,6 +95,11 @@ class Work:
         return self.trial.config.get("phase") == "infer"
 
     @property
+    def calls(self) -> bool:
+        """Whether a step is a call of the model, and nothing else."""
+        return self.trial.config.get("phase") == "calls"
+
+    @property
     def batch_size(self) -> int:
         """Samples of each step."""
         return int(self.trial.config["train"]["batch_size"])
@@ -91,21 +110,23 @@ class Work:
         train = self.trial.config["train"]
         return int(train["steps"] or train["epochs"] * batches.steps_per_epoch(self.data, self.batch_size))
 
-    def batches(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """The trial's training batches, from the first one."""
+    def batches(self, steps: int | None = None) -> Iterator[tuple[Any, Any]]:
+        """The trial's training batches, from the first one; `steps` of them, or as many as there are to take."""
         seeds = {"order_seed": self.trial.seeds["order"], "augment_seed": self.trial.seeds["augment"]}
-        return batches.train_batches(self.data, self.batch_size, self.steps, self.device, **seeds)
+        return batches.train_batches(self.data, self.batch_size, steps or self.steps, self.device, **seeds)
 
-    def evaluate(self) -> Evaluated:
+    def evaluate(self, keep_logits: bool = False) -> Evaluated:
         """Evaluate the model as it is now."""
         test = batches.test_batches(self.data, self.batch_size, self.device)
         dtype = AUTOCAST.get(self.trial.config["precision"]["name"])
-        return evaluate(self.model, test, self.data.view, self.data.classes, self.device, dtype)
+        sizes, brought = batches.test_sizes(self.data, self.batch_size), self.data.brought
+        view, classes = self.data.view, self.data.classes
+        return evaluate(self.model, test, view, classes, self.device, dtype, keep_logits, brought, sizes)
 
     def clock(self, card: covariates.Card | None) -> Clock:
         """A clock for one pass over the batches. It reads no energy where evaluations would be in it."""
         train = self.trial.config["train"]
-        alone = self.infers or not train["evaluate_every"]
+        alone = self.infers or self.calls or not train["evaluate_every"]
         return Clock(
             recorded_event if self.device.type == "cuda" else None,
             energy_j=covariates.energy_reader(card) if alone else None,
@@ -124,11 +145,13 @@ def made(trial: Trial, data: Data, device: torch.device) -> Work:
     return work
 
 
-def train(work: Work, clock: Clock, probe: Probe) -> tuple[Trained, dict[str, float | None]]:
+def train(
+    work: Work, clock: Clock, probe: Probe, telling: Telling | None = None
+) -> tuple[Trained, dict[str, float | None]]:
     """Train; there is nothing that the clock does not measure."""
     config, steps, classes = work.trial.config, work.steps, work.data.classes
-    number = work.trial.number
-    return train_model(work.model, work.batches(), config, steps, classes, clock, work.evaluate, probe, number), {}
+    number, brought, source, evaluate = work.trial.number, work.data.brought, work.batches(), work.evaluate
+    return train_model(work.model, source, config, steps, classes, clock, evaluate, probe, number, telling, brought), {}
 
 
 def trained_again(work: Work) -> list[Digests]:
@@ -149,13 +172,29 @@ def trained_again(work: Work) -> list[Digests]:
 
 
 def infer(
-    work: Work, card: covariates.Card | None, clock: Clock, probe: Probe
+    work: Work, card: covariates.Card | None, clock: Clock, probe: Probe, telling: Telling
 ) -> tuple[Answered, dict[str, float | None]]:
     """Answer all batches for their latency, by `clock`, and then for the throughput, with a clock of its own."""
     config, streaming = work.trial.config, work.clock(card)
-    answered = answer(work.model, work.batches(), config, work.steps, work.data.classes, clock, probe)
+    classes, brought = work.data.classes, work.data.brought
+    answered = answer(work.model, work.batches(), config, work.steps, classes, clock, probe, telling, brought)
     stream(work.model, work.batches(), config, work.steps, streaming)
     return answered, streamed(streaming, work.batch_size)
+
+
+def call(work: Work, card: covariates.Card | None, others: dict[str, int], seen: Seen, start: float) -> Result:
+    """Call the model many times (phase=calls); nothing is trained, answered or evaluated. `start`: of the data."""
+    config, built = work.trial.config, time.perf_counter()
+    seen.probe = last_call_probe(work.trial, work.model, work.device)
+    inputs = [batch for batch, _ in work.batches(len(parts_of(work.data.train)))]  # shapes come in turn: one of each
+    clock = work.clock(card)
+    with watched(clock, card, others, seen):
+        called = call_many(work.model, inputs, config, clock, seen.probe, work.trial.seeds["dropout"])
+        clock.stop()
+    memory = peak_memory(work.device)
+    seen.flags["after"] = flags.read()
+    times = {"build_s": built - start, "train_s": called.calls.cold.done_s}
+    return result_of_calls(called, inputs, clock.read(), work.initial, work.batch_size, memory, **times)
 
 
 def usable(name: str) -> torch.device:
@@ -165,6 +204,7 @@ def usable(name: str) -> torch.device:
         count, index = torch.cuda.device_count(), device.index or 0
         if index >= count:
             build = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "built without CUDA"
+            build = f"built for ROCm {torch.version.hip}" if torch.version.hip else build
             raise Refusal(f"device={name}: torch {torch.__version__} ({build}) sees {count} CUDA devices; choose cpu")
         torch.cuda.set_device(index)
     return device

@@ -11,7 +11,8 @@ Shapes: B samples, C classes, H x W pixels, T steps, F values.
 | forecast | (B, F)       | (B, F) float32  | mae                         |
 """
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -29,6 +30,14 @@ SCORES = {
     "next": "accuracy",
     "forecast": "mae",
 }
+# The names of all figures of a view.
+METRICS: dict[str, tuple[str, ...]] = {view: ("loss", score) for view, score in SCORES.items()}
+METRICS |= {"mask": (*METRICS["mask"], "mean_iou"), "next": (*METRICS["next"], "perplexity")}
+
+
+def main_output(outputs: Any) -> Any:
+    """What the view is about: a dict's entry "out", as torchvision's segmentation networks give it, or all of it."""
+    return outputs["out"] if isinstance(outputs, Mapping) and "out" in outputs else outputs
 
 
 def objective(view: str, outputs: Tensor, targets: Tensor, reduction: Literal["mean", "none"] = "mean") -> Tensor:
@@ -104,12 +113,14 @@ def _mean(device: torch.device | str) -> MeanMetric:
     return mean.to(device)
 
 
-def check_targets(view: str, targets: Tensor, classes: int) -> None:
+def check_targets(view: str, targets: Any, classes: int) -> None:
     """Refuse targets that do not fit the view or the number of classes. Waits for the device."""
     dtype = torch.float32 if view == "forecast" else torch.int64
-    if targets.dim() != len(TARGET_AXES[view]) or targets.dtype != dtype:
-        found, needed = tuple(targets.shape), ", ".join(TARGET_AXES[view])
-        raise Refusal(f"the targets are {found} {targets.dtype}, but the {view} view needs ({needed}) {dtype}")
+    tensor = isinstance(targets, Tensor)
+    if not tensor or targets.dim() != len(TARGET_AXES[view]) or targets.dtype != dtype:
+        found, needed = tuple(targets.shape) if tensor else "a", ", ".join(TARGET_AXES[view])
+        kind = targets.dtype if tensor else type(targets).__name__
+        raise Refusal(f"the targets are {found} {kind}, but the {view} view needs ({needed}) {dtype}")
     if view != "forecast" and (targets.min() < 0 or targets.max() >= classes):
         low, high = int(targets.min()), int(targets.max())
         raise Refusal(f"the targets run from {low} to {high}, but {classes} classes are numbered 0 to {classes - 1}")

@@ -8,17 +8,27 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
-from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LRScheduler
+from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LRScheduler, OneCycleLR
 
+from runner.data.nested import form, tensors
+from runner.errors import Refusal
 from runner.worker.clock import Clock
+from runner.worker.contract import Task, task_of
 from runner.worker.digest import digest, lanes, text
 from runner.worker.poke import poke
 from runner.worker.probe import NO_PROBE, Probe
-from runner.worker.task import check_outputs, check_targets, objective
+from runner.worker.telling import Telling
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 # What the cells of older studies do not say.
-NEUTRAL = {"nesterov": False, "bias_factor": 1.0, "warmup_steps": 0, "poke": "none"}
+NEUTRAL = {
+    "nesterov": False,
+    "bias_factor": 1.0,
+    "warmup_steps": 0,
+    "poke": "none",
+    "clip_norm": None,
+    "keep_logits": False,
+}
 
 
 @dataclass
@@ -64,7 +74,7 @@ def parameter_groups(model: nn.Module, learning_rate: float, bias_factor: float)
 
 
 def make_schedule(optimizer: Optimizer, train: dict[str, Any], steps: int) -> LRScheduler | None:
-    """A cosine or a line from the learning rate to 0 over all steps, or none; below it a warm-up, if there is one.
+    """What train.schedule makes of the learning rate, None for a constant; below it a warm-up, if there is one.
 
     The warm-up is Summers and Dinneen's (ICML 2021): a line from 0 at the first step that ends where the rest goes on
     as if there had been none.
@@ -74,17 +84,32 @@ def make_schedule(optimizer: Optimizer, train: dict[str, Any], steps: int) -> LR
         return None
     if kind == "cosine" and not warmup:
         return CosineAnnealingLR(optimizer, T_max=steps)  # which rounds otherwise: studies so far have its bits
-    return LambdaLR(optimizer, lambda step: step / warmup if step < warmup else decayed(kind, step / steps))
+    if kind == "one_cycle":
+        return OneCycleLR(optimizer, [group["lr"] for group in optimizer.param_groups], total_steps=steps)
+    return LambdaLR(optimizer, lambda step: step / warmup if step < warmup else decayed(train, step, steps))
 
 
-def decayed(schedule: str, progress: float) -> float:
-    """What is left of the learning rate when this share of the steps, 0 to 1, is done."""
-    return {"constant": 1.0, "cosine": (1 + math.cos(math.pi * progress)) / 2, "linear": 1 - progress}[schedule]
+def decayed(train: dict[str, Any], step: int, steps: int) -> float:
+    """What is left of the learning rate when so many of the steps are done."""
+    if train["schedule"] == "step":
+        return float(train["decay_factor"] ** (step // train["decay_every"]))
+    progress = step / steps
+    left = {"constant": 1.0, "cosine": (1 + math.cos(math.pi * progress)) / 2, "linear": 1 - progress}
+    return left[train["schedule"]]
+
+
+def scheduler_of(task: Task, optimizer: Optimizer, train: dict[str, Any], steps: int) -> Any:
+    """The model's own scheduler, or what the settings say. Raises Refusal where there would be both."""
+    if task.own_scheduler is None:
+        return make_schedule(optimizer, train, steps)
+    if train["schedule"] != "constant" or train["warmup_steps"]:
+        raise Refusal("the model has a make_scheduler: train.schedule=constant and train.warmup_steps=0 go with it")
+    return task.own_scheduler(optimizer, steps)
 
 
 def train_model(
     model: nn.Module,
-    batches: Iterator[tuple[Tensor, Tensor]],
+    batches: Iterator[tuple[Any, Any]],
     config: dict[str, Any],
     steps: int,
     classes: int,
@@ -92,42 +117,53 @@ def train_model(
     evaluate: Callable[[], Any],
     probe: Probe = NO_PROBE,
     number: int = 0,
+    telling: Telling | None = None,
+    brought: Any = None,
 ) -> Trained:
     """Train for `steps` steps; `evaluate` is called every train.evaluate_every of them, outside the timed span.
 
-    `number` is the trial's: it decides which weight train.poke changes.
+    `number` is the trial's: it decides which weight train.poke changes. `telling` hears of each step, between two.
+    `brought` is a user's own training set, which may bring the loss.
     """
-    train, view = NEUTRAL | config["train"], config["dataset"]["view"]
+    train, task = NEUTRAL | config["train"], task_of(model, config["dataset"]["view"], classes, brought)
+    if train["poke"] != "none" and train["poke_step"] > steps:  # epochs are steps only where the data are known
+        raise Refusal(f"train.poke_step={train['poke_step']}: this training has {steps} steps; choose at most {steps}")
     dtype = AUTOCAST.get(config["precision"]["name"])
     device = next(model.parameters()).device
     scaler = torch.amp.GradScaler(device.type, enabled=dtype is torch.float16)
     # Only a fused optimizer looks for infinities on the device; with any other the scaler waits for it in every step.
     optimizer = make_optimizer(model, train, fused=True if scaler.is_enabled() and device.type == "cuda" else None)
-    schedule = make_schedule(optimizer, train, steps)
+    schedule = scheduler_of(task, optimizer, train, steps)
     trained = Trained()
     for step in range(1, steps + 1):
         with clock.waiting():
             inputs, targets = next(batches)
             inputs = laid_out(inputs, dtype)
-        trained.data.append(lanes([inputs, targets]))
+        trained.data.append(lanes(tensors([inputs, targets])))
         if step == 1:
-            check_targets(view, targets, classes)
+            task.check_data(targets)
         if train["poke"] != "none" and step == train["poke_step"]:
             poke(model, train["poke"], train["poke_factor"], number)
-        with clock.step(tuple(inputs.shape)), probe.step(step):
+        with clock.step(form(inputs)), probe.step(step):
             optimizer.zero_grad(set_to_none=True)
             with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
-                outputs = model(inputs)
-                if step == 1:
-                    check_outputs(view, outputs, targets, classes)
-                loss = objective(view, outputs, targets)
+                outputs = task.forward(model, inputs, targets)
+                loss = task.first_loss(outputs, targets) if step == 1 else task.loss(outputs, targets)
             scaler.scale(loss).backward()
             with probe.optimizing():
+                if train["clip_norm"] is not None:
+                    scaler.unscale_(optimizer)
+                    nn.utils.clip_grad_norm_(model.parameters(), train["clip_norm"])
                 scaler.step(optimizer)
                 scaler.update()
             if schedule:
                 schedule.step()
-        trained.losses.append(loss.detach())  # stays on the device: reading it here would wait for the GPU
+        trained.losses.append(loss.detach().reshape(()))  # stays on the device: reading it would wait for the GPU
+        if step == 1:
+            with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
+                task.check_metrics(outputs, targets)
+        if telling:
+            telling.reached(step, trained.losses[-1])
         if step & (step - 1) == 0:
             trained.weights[step] = lanes(weights(model))
         if train["evaluate_every"] and step % train["evaluate_every"] == 0 and step < steps:
@@ -135,9 +171,10 @@ def train_model(
     return trained
 
 
-def laid_out(inputs: Tensor, dtype: torch.dtype | None) -> Tensor:
+def laid_out(inputs: Any, dtype: torch.dtype | None) -> Any:
     """Images in half precision take channels_last, as their model does; everything else stays as it is."""
-    return inputs.contiguous(memory_format=torch.channels_last) if dtype and inputs.dim() == 4 else inputs
+    images = dtype and isinstance(inputs, Tensor) and inputs.dim() == 4
+    return inputs.contiguous(memory_format=torch.channels_last) if images else inputs
 
 
 def weights(model: nn.Module) -> list[Tensor]:

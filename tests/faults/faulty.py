@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conftest import TESTS
+from conftest import LIMIT_S, TESTS
 from processes import alive, within
 
 from runner.record import Record
@@ -53,13 +53,13 @@ class Invocation:
         """The living processes that descend from the command, and itself."""
         return {pid for pid in _marked(self.mark) if alive(pid)}
 
-    def ended(self, seconds: float = 60) -> int:
+    def ended(self, seconds: float = LIMIT_S) -> int:
         """Wait for its end; returns the exit code."""
         code = self.process.wait(seconds)
         self.reader.join(5)  # a process that is left over may hold the pipe
         return code
 
-    def left(self, seconds: float = 15) -> dict[int, str]:
+    def left(self, seconds: float = 60) -> dict[int, str]:
         """What of its processes is there after so long, with command lines."""
         eventually(seconds, lambda: not self.tree())
         return {pid: _command(pid) for pid in self.tree()}
@@ -131,11 +131,11 @@ def started(*words: str, folder: Path) -> Iterator[Invocation]:
         process.wait()
 
 
-def done(*words: str, folder: Path, seconds: float = 280) -> Invocation:
+def done(*words: str, folder: Path) -> Invocation:
     """Do a study to its end; nothing may be left of it."""
     with started(*words, folder=folder) as invocation:
-        invocation.ended(seconds)
-        assert not invocation.left(5)
+        invocation.ended()
+        assert not invocation.left()
     return invocation
 
 

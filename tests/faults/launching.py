@@ -27,7 +27,7 @@ def start(*words: str, folder: Path, paths: tuple[Path, ...] = (), before: Befor
     return subprocess.Popen(command, cwd=folder, env=environ, text=True, preexec_fn=before, **output)  # type: ignore[call-overload,no-any-return]
 
 
-def ended(process: Started, timeout: float = 120) -> tuple[int, str]:
+def ended(process: Started, timeout: float = 900) -> tuple[int, str]:
     """The exit code and everything that was said."""
     try:
         said, _ = process.communicate(timeout=timeout)

@@ -88,8 +88,8 @@ def ours(mark: str) -> list[int]:
 def test_ctrl_c_ends_all_cards_with_records(tmp_path: Path) -> None:
     mark = f"{tmp_path}/mark"
     process, study = simulated(*ALL, "+model.args.step_s=1", folder=tmp_path, PLANTED_MARK=mark), Study(tmp_path / "s")
-    assert within(90, lambda: len(at_work(study.folder)) == 4)
-    assert within(30, lambda: all((path / "log.txt").exists() for path in at_work(study.folder)))
+    assert within(600, lambda: len(at_work(study.folder)) == 4)
+    assert within(600, lambda: all((path / "log.txt").exists() for path in at_work(study.folder)))
     begun, start_s = at_work(study.folder), time.monotonic()
     process.send_signal(signal.SIGINT)
     code, said = ended(process)
@@ -171,10 +171,10 @@ def test_two_studies_share_a_card_in_turns_or_side_by_side_and_say_so(exclusive:
 def test_a_dead_holder_of_a_card_holds_up_nobody(tmp_path: Path) -> None:
     words = ["cudnn=default", *SLOW, "device=cuda:3", "trials=1"]
     process = simulated(*words, "+model.args.step_s=60", "study=a", folder=tmp_path)
-    assert within(60, lambda: [path for path in at_work(tmp_path / "a") if (path / "log.txt").exists()] != [])
+    assert within(600, lambda: [path for path in at_work(tmp_path / "a") if (path / "log.txt").exists()] != [])
     process.kill()
     ended(process)
-    code, said = ended(simulated(*words, "study=b", folder=tmp_path), timeout=60)
+    code, said = ended(simulated(*words, "study=b", folder=tmp_path))
     assert code == 0, said
 
 

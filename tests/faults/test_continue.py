@@ -95,7 +95,7 @@ def test_what_was_interrupted_is_done_again_also_with_retry_none(tmp_path: Path)
     kept = pids(study)
     (tmp_path / "wait").touch()
     process = start(*words, "trials=2", folder=tmp_path)
-    assert within(60, lambda: bool(at_work(study.folder)) and (at_work(study.folder)[0] / "log.txt").exists())
+    assert within(600, lambda: bool(at_work(study.folder)) and (at_work(study.folder)[0] / "log.txt").exists())
     process.send_signal(signal.SIGINT)
     code, said = ended(process)
     assert code == 130, said

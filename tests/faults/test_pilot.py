@@ -14,7 +14,7 @@ def test_ctrl_c_in_the_pilot_ends_the_study_before_it_exists(tmp_path: Path) -> 
     temporary.mkdir()
     hangs = ["model._target_=planted_share.Hangs", f"+model.args.path={pid}"]
     process = start(*TWELVE, *TINY, *hangs, folder=tmp_path, TMPDIR=str(temporary))
-    assert within(100, lambda: pid.exists() and pid.read_text() != "")
+    assert within(600, lambda: pid.exists() and pid.read_text() != "")
     process.send_signal(signal.SIGINT)
     code, said = ended(process)
     assert code == 130 and "Traceback" not in said and "study /" not in said, said

@@ -40,7 +40,7 @@ def held(*words: str, folder: Path, how: str = "wait") -> Iterator[Invocation]:
     """A study that has finished a trial and stays in the next one, in step 3."""
     (folder / "hold").write_text(f"1 {how}")
     with started(*WORDS, *words, folder=folder) as invocation:
-        assert eventually(60, lambda: bool(pids(folder, "held")) and outcomes(folder)["finished"] > 0), invocation.err
+        assert eventually(600, lambda: bool(pids(folder, "held")) and outcomes(folder)["finished"] > 0), invocation.err
         yield invocation
 
 
@@ -72,7 +72,7 @@ def send(invocation: Invocation, number: signal.Signals) -> None:
 def check_closed(invocation: Invocation, number: signal.Signals) -> None:
     """It must have ended in good order, with everything that it did."""
     folder = invocation.folder
-    assert invocation.ended(15) == CODES[number], invocation.out + invocation.err
+    assert invocation.ended() == CODES[number], invocation.out + invocation.err
     assert invocation.left() == {}
     assert "/runner/" not in invocation.err  # a traceback of ours; submitit's own process shows one after Ctrl-C
     found = outcomes(folder)
@@ -121,7 +121,7 @@ def test_ctrl_c_twice_ends_at_once_and_leaves_nothing(tmp_path: Path) -> None:
         send(invocation, signal.SIGINT)
         time.sleep(0.1)
         send(invocation, signal.SIGINT)
-        assert invocation.ended(10) in INTERRUPTED
+        assert invocation.ended() in INTERRUPTED
         assert invocation.left() == {}
     assert "Traceback" not in invocation.err
     assert outcomes(tmp_path)["finished"] == 1
@@ -129,9 +129,9 @@ def test_ctrl_c_twice_ends_at_once_and_leaves_nothing(tmp_path: Path) -> None:
 
 def test_ctrl_c_in_the_door_leaves_nothing(tmp_path: Path) -> None:
     with started(*WORDS, ONE, "tracking=local", folder=tmp_path) as invocation:
-        assert eventually(30, lambda: len(invocation.tree()) > 1)  # the forkserver is there
+        assert eventually(600, lambda: len(invocation.tree()) > 1)  # the forkserver is there
         send(invocation, signal.SIGINT)
-        assert invocation.ended(10) in INTERRUPTED, invocation.err
+        assert invocation.ended() in INTERRUPTED, invocation.err
         assert invocation.left() == {}
     assert invocation.out + invocation.err == ""
     assert not (tmp_path / "s").exists()
@@ -159,7 +159,7 @@ def test_a_killed_forkserver_and_a_killed_trial_cost_a_trial_each(tmp_path: Path
         server = int(Path(f"/proc/{trial}/stat").read_text().rpartition(")")[2].split()[1])
         before = invocation.tree() - {invocation.process.pid}
         os.kill(server, signal.SIGKILL)
-        assert eventually(30, lambda: len(pids(tmp_path, "held")) == 2)
+        assert eventually(600, lambda: len(pids(tmp_path, "held")) == 2)
         assert not before & invocation.tree()
         os.kill(pids(tmp_path, "held")[1], signal.SIGKILL)
         (tmp_path / "hold").unlink()
@@ -204,7 +204,7 @@ def test_a_job_that_begins_after_the_study_was_killed_does_nothing(tmp_path: Pat
     (tmp_path / "hold").write_text("0 wait")
     with started(*WORDS, ONE, *LAUNCHERS["submitit"], folder=tmp_path) as invocation:
         # The study, the forkserver of its door, and two processes of submitit's for each job.
-        assert eventually(60, lambda: len(invocation.tree()) > 4)
+        assert eventually(600, lambda: len(invocation.tree()) > 4)
         invocation.process.kill()
         assert invocation.left() == {}
 

@@ -61,9 +61,9 @@ def test_four_at_once_do_every_trial_once_and_each_round_alone(
 def test_the_rest_do_all_when_one_is_killed(undisturbed: dict[tuple[str, int], str], tmp_path: Path) -> None:
     together, study = [start(*FORTY, folder=tmp_path) for _ in range(3)], Study(tmp_path / "s")
     by_pid = {process.pid: process for process in together}
-    assert within(90, lambda: len(owning(study)) == 3 and len(list(study.folder.glob("cells/*/*/record.json"))) > 3)
+    assert within(600, lambda: len(owning(study)) == 3 and len(list(study.folder.glob("cells/*/*/record.json"))) > 3)
     victim = by_pid[owning(study).popitem()[1]]
-    assert within(30, lambda: victim.pid in owning(study).values())
+    assert within(600, lambda: victim.pid in owning(study).values())
     victim.send_signal(signal.SIGKILL)
     said = [ended(process) for process in together]
     assert sorted(code for code, _ in said) == [-9, 0, 0], said

@@ -1,0 +1,54 @@
+"""`python -m runner.certify STUDY`: write down what the cells of a study left that repeat, to be checked later."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from runner.certificate import Certificate
+from runner.errors import StudyError, unwritable
+from runner.report.text import one_line
+from runner.study import Study
+
+REFUSED = 2
+
+
+def main() -> int:
+    """Write the certificate and print its statements; 2 after one line that says why there is none."""
+    parser = argparse.ArgumentParser(prog="python -m runner.certify", description=__doc__)
+    parser.add_argument("study", type=Path, help="the folder of a study")
+    parser.add_argument(
+        "--cell", action="append", default=[], help="only the cell with this id, or whose label begins so; repeatable"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("certificate.json"), metavar="FILE", help="default: %(default)s"
+    )
+    asked = parser.parse_args()
+    from runner.analysis.certify import certificate_of  # takes its time, as scipy.stats does
+
+    try:
+        certificate = certificate_of(Study.open(asked.study), asked.cell)
+        _write(certificate, asked.out)
+    except (StudyError, OSError) as error:
+        print(one_line(str(error)), file=sys.stderr)
+        return REFUSED
+    for statement in certificate.statements:
+        print(one_line(statement))
+    print(f"wrote {asked.out}; `python -m runner.check {asked.out}` measures again")
+    return 0
+
+
+def _write(certificate: Certificate, path: Path) -> None:
+    """Write it; a certificate that is there is replaced, and no other file. Raises StudyError."""
+    if path.exists():
+        try:
+            Certificate.read(path)
+        except StudyError as error:
+            raise StudyError(f"--out {path}: another file is there; remove it, or name another one") from error
+    try:
+        certificate.write(path)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,28 @@
+"""The environment variables that matter: who sets one, and when."""
+
+import os
+from typing import Any
+
+from cudnn_attached.asked import asked
+from cudnn_attached.doctor import tell
+
+
+def watch_variables() -> None:
+    """Tell which of them the command has set before Python began, and tell of every later change."""
+    given = asked()
+    watched = dict(given.variables) if given else {}
+    for name, before in given.variables.items() if given else ():
+        now = os.environ.get(name)
+        if before != now:
+            tell(f"the command sets {name}={now} before Python begins", where="")
+            watched[name] = now
+    kind = type(os.environ)
+    set_otherwise = kind.__setitem__
+
+    def set_item(self: Any, key: Any, value: Any) -> None:
+        if self is os.environ and watched.get(key, value) != value:  # some take a variable away and put it back
+            tell(f"sets {key}={value}")
+            watched[key] = value
+        set_otherwise(self, key, value)
+
+    kind.__setitem__ = set_item  # type: ignore[method-assign]

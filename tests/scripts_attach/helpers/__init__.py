@@ -1,0 +1,1 @@
+"""What a script gets its settings from."""

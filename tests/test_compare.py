@@ -1,0 +1,215 @@
+"""`python -m runner.compare`: what is the same, from which step it differs, and the likely cause first."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compared import HERE, LATE, STEADY, moved, steady, told
+from factory import Plant, four_modes, make_cell
+from made_traces import Machine, training
+
+from runner.analysis.certify import certificate_of
+from runner.analysis.comparison import compare_sides
+from runner.analysis.side import side_at
+from runner.cell import Cell
+from runner.kernel_use import KernelCall, KernelUse
+from runner.study import Study, kernels_file, record_file, trace_file
+
+MODES = ("default", "benchmark", "deterministic", "deterministic_benchmark")
+
+
+def test_a_copied_study_is_all_equal(tmp_path: Path) -> None:
+    four_modes(tmp_path / "one")
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    code, lines, _ = told(tmp_path / "one", tmp_path / "two")
+    assert (code, len(lines)) == (0, 3)
+    assert lines[0] == f"A is {tmp_path / 'one'}; B is {tmp_path / 'two'}: 4 of 4 cells are bitwise the same"
+    assert lines[1] == "settings and environment are the same"
+    assert (
+        "default (F,F) (does not repeat, the same 5 different trainings on both sides); step time B/A 1.000" in lines[2]
+    )
+
+
+def test_only_the_evaluation_differs(tmp_path: Path) -> None:
+    steady(tmp_path / "one")
+    moved(tmp_path / "two", parts=Plant(evaluation=True), torch="2.11.0")
+    _, lines, _ = told(tmp_path / "one", tmp_path / "two")
+    said = "differs in the evaluation: evaluation; the same: initial weights, data, losses, weights"
+    assert any(said in line for line in lines)
+
+
+def test_a_cell_that_repeats_nowhere_needs_no_cause(tmp_path: Path) -> None:
+    steady(tmp_path / "one", make_cell(), plant=Plant(loss_step=3, weights_step=4))
+    steady(tmp_path / "two", make_cell(), plant=Plant(loss_step=3, weights_step=4), rounds=5, torch="2.11.0")
+    code, lines, _ = told(tmp_path / "one", tmp_path / "two")
+    assert code == 1 and not any("likely cause" in line for line in lines)
+    assert lines[1].startswith("these do not repeat by themselves")
+    assert "default (F,F): 3 different of 3 in A, 5 different of 5 in B" in lines[2]
+
+
+def test_a_cell_that_repeats_on_one_side_alone_has_a_cause(tmp_path: Path) -> None:
+    steady(tmp_path / "one", make_cell())
+    steady(tmp_path / "two", make_cell(), plant=Plant(loss_step=3, weights_step=4), torch="2.11.0")
+    _, lines, _ = told(tmp_path / "one", tmp_path / "two")
+    assert lines[1].startswith("likely cause: another PyTorch")
+    assert lines[2] == "besides, it does not repeat in B itself, 3 different of 3"
+
+
+def test_what_changed_without_effect_is_said(tmp_path: Path) -> None:
+    steady(tmp_path / "one")
+    steady(tmp_path / "two", torch="2.11.0")
+    code, lines, _ = told(tmp_path / "one", tmp_path / "two")
+    assert code == 0 and "1 of 1 cell is bitwise the same" in lines[0]
+    assert lines[1] == "changed without effect on these bits: another PyTorch: torch 2.14.1 in A, 2.11.0 in B"
+
+
+def test_the_ratio_is_that_of_unpaired_trials(tmp_path: Path) -> None:
+    for name, ratio in (("one", 1.0), ("two", 1.25)):
+        steady(tmp_path / name, plant=replace(STEADY, ratio=ratio))
+    (pair,) = compare_sides(side_at(tmp_path / "one"), side_at(tmp_path / "two")).pairs
+    assert pair.ratio and pair.ratio.value == pytest.approx(1.25, rel=2e-3) and not pair.ratio.paired
+    assert pair.ratio.ci95 and pair.ratio.ci95[0] < 1.25 < pair.ratio.ci95[1] and pair.ratio.level == 0.95
+
+
+def test_a_long_answer_is_cut_and_all_shows_it(tmp_path: Path) -> None:
+    for name, torch in (("one", "2.14.1"), ("two", "2.11.0")):
+        cells = [make_cell(mode, threads=threads) for mode in MODES for threads in range(1, 4)]
+        (steady if name == "one" else moved)(
+            tmp_path / name, *cells, torch=torch, **({} if name == "one" else {"parts": LATE})
+        )
+    for record in (study := Study.open(tmp_path / "two")).records():
+        place = record_file(study.trial_folder(record.cell, record.number))
+        environment = record.environment | {"driver": record.cell}  # each cell has changes of its own
+        replace(record, environment=environment).write(place)
+    _, lines, _ = told(tmp_path / "one", tmp_path / "two")
+    _, whole, _ = told(tmp_path / "one", tmp_path / "two", "--all")
+    assert len(lines) == 15 and lines[-1] == f"and {len(whole) - 14} more lines: --all"
+    assert lines[:14] == whole[:14] and sum("differs from step 5" in line for line in whole) == 12
+
+
+def test_cells_of_one_side_alone_are_named(tmp_path: Path) -> None:
+    steady(tmp_path / "one", make_cell(), make_cell("benchmark"))
+    steady(tmp_path / "two", make_cell("benchmark"), make_cell("deterministic"))
+    code, lines, _ = told(tmp_path / "one", tmp_path / "two")
+    assert code == 1 and "1 of 1 cell is bitwise the same" in lines[0]
+    assert {"only in A: default (F,F)", "only in B: deterministic (T,F)"} <= set(lines)
+
+
+def test_cells_that_fit_several_are_not_guessed(tmp_path: Path) -> None:
+    steady(tmp_path / "one", make_cell(threads=4), make_cell("benchmark", threads=4))
+    steady(tmp_path / "two", make_cell(threads=1), make_cell(threads=2), make_cell("benchmark", threads=4))
+    _, lines, _ = told(tmp_path / "one", tmp_path / "two")
+    assert "not compared, several cells fit as well, in A: default (F,F)" in lines
+    assert "not compared, several cells fit as well, in B: default (F,F), threads=1 | default (F,F), threads=2" in lines
+
+
+def test_a_certificate_stands_for_its_study(tmp_path: Path) -> None:
+    certificate_of(steady(tmp_path / "one")).write(tmp_path / "certificate.json")
+    moved(tmp_path / "two", parts=LATE, torch="2.11.0")
+    assert told(tmp_path / "certificate.json", tmp_path / "one")[0] == 0
+    code, lines, _ = told(tmp_path / "certificate.json", tmp_path / "two")
+    assert code == 1 and lines[1].startswith("likely cause: another PyTorch: torch 2.14.1 in A, 2.11.0 in B")
+
+
+def test_a_study_that_is_still_at_work_is_compared_as_far_as_it_is(tmp_path: Path) -> None:
+    steady(tmp_path / "one")
+    study = steady(tmp_path / "two")
+    shutil.rmtree(study.trial_folder(study.cells()[0].id, 2))
+    code, lines, _ = told(tmp_path / "one", tmp_path / "two")
+    assert code == 0
+    assert "note on B: deterministic (T,F): trials that were asked for and are not there (yet): 1" in lines
+
+
+def test_a_damaged_record_is_named_and_the_rest_compared(tmp_path: Path) -> None:
+    steady(tmp_path / "one")
+    study = steady(tmp_path / "two")
+    path = record_file(study.trial_folder(study.cells()[0].id, 2))
+    path.write_text("{")
+    code, lines, _ = told(tmp_path / "one", tmp_path / "two")
+    assert code == 0 and any(str(path) in line for line in lines)
+
+
+def test_a_training_that_diverges_is_compared_all_the_same(tmp_path: Path) -> None:
+    steady(tmp_path / "one")
+    study = moved(tmp_path / "two", parts=LATE, torch="2.11.0")
+    for record in study.records():
+        place = record_file(study.trial_folder(record.cell, record.number))
+        replace(record, outcome="diverged", reason="the loss is nan at step 5").write(place)
+    _, lines, _ = told(tmp_path / "one", tmp_path / "two")
+    assert lines[1].startswith("likely cause: another PyTorch")
+
+
+def traced(study: Study, first: int, **planted: Any) -> None:
+    """Leave traces of trials that are unlike those with another `first`, where something unsteady is planted."""
+    for record in study.records():
+        trace = training(Machine(first + record.number, **planted)).trace(cell=record.cell, level="ops")
+        replace(trace, number=record.number).write(trace_file(study.trial_folder(record.cell, record.number)))
+
+
+def test_traces_of_both_sides_name_the_operation(tmp_path: Path) -> None:
+    cell = make_cell("deterministic", probe={"name": "ops", "steps": 2, "repeat": False})
+    unsteady = ["convolution_backward in conv at 1"]
+    traced(steady(tmp_path / "one", cell), 0, unsteady=unsteady)
+    other = moved(tmp_path / "two", cell, parts=Plant(loss_step=2, weights_step=1))
+    traced(other, 3, unsteady=unsteady)
+    _, lines, _ = told(tmp_path / "one", tmp_path / "two")
+    assert lines[1] == "nothing that is recorded changed"
+    assert lines[2].startswith(
+        "first operation with other bits: aten.convolution_backward of conv (backward, step 1, net.py"
+    )
+
+
+def kernels(study: Study, kernel: str) -> None:
+    for record in study.records():
+        call = KernelCall("aten::convolution", "conv", "forward", ("4x4",), (kernel,))
+        use = KernelUse(record.cell, record.number, 1, "cuda", (call,), True)
+        use.write(kernels_file(study.trial_folder(record.cell, record.number)))
+
+
+def test_other_kernels_are_named(tmp_path: Path) -> None:
+    cell = make_cell("deterministic", probe={"name": "kernels", "steps": 1, "repeat": False})
+    kernels(steady(tmp_path / "one", cell), "implicit_gemm")
+    kernels(moved(tmp_path / "two", cell, parts=LATE, cudnn=90800), "winograd")
+    _, lines, _ = told(tmp_path / "one", tmp_path / "two")
+    assert "other kernels: implicit_gemm becomes winograd, for aten::convolution of conv (forward; 4x4)" in lines
+
+
+def test_a_longer_training_is_the_same_as_far_as_both_go(tmp_path: Path) -> None:
+    one = side_at(steady(tmp_path / "one").folder)
+    (cell,) = one.cells
+    bits = cell.bits[0]
+    weights = {step: bits.weights[step] for step in ("1", "2", "4", "8")} | {"10": "ff"}
+    short = replace(bits, data=bits.data[:10], losses=bits.losses[:10], weights=weights)
+    (pair,) = compare_sides(replace(one, cells=[replace(cell, bits=[short])]), one).pairs
+    assert (pair.parted.steps, pair.parted.loss_step, pair.parted.differ_after) == (10, 11, None)
+
+
+@pytest.mark.parametrize("what", ["nothing", "folder", "text"])
+def test_what_is_no_side_is_refused_in_one_line(tmp_path: Path, what: str) -> None:
+    steady(tmp_path / "one")
+    if what == "folder":
+        (tmp_path / "two").mkdir()
+    if what == "text":
+        (tmp_path / "two").write_text("no certificate")
+    code, lines, errors = told(tmp_path / "one", tmp_path / "two")
+    assert (code, lines, errors.count("\n")) == (2, [], 1)
+    assert errors.startswith(str(tmp_path / "two"))
+
+
+def test_two_seeds_of_one_study_are_compared_trial_by_trial(tmp_path: Path) -> None:
+    cell = make_cell("deterministic", seeds={"base": 0, "vary": ["init"]})
+    differing = Plant(loss_step=1, weights_step=1)
+    steady(tmp_path / "one", cell, plant=differing)
+    steady(tmp_path / "two", cell, plant=differing, rounds=2)
+    code, lines, _ = told(tmp_path / "one", tmp_path / "two")
+    assert code == 0 and "1 of 1 cell is bitwise the same" in lines[0]
+
+
+def test_the_answer_is_the_same_for_equal_records(tmp_path: Path) -> None:
+    first, second = (certificate_of(steady(tmp_path / name)) for name in ("one", "two"))
+    assert json.dumps(first.cells[0].bits[0].losses) == json.dumps(second.cells[0].bits[0].losses)
+    assert HERE["threads"] == first.cells[0].environment["threads"]
+    assert Cell(first.cells[0].config).id == make_cell("deterministic").id
