@@ -45,8 +45,9 @@ def modes(cells: list[Asked]) -> list[str]:
     return [str(settings_of(one.cell.config)["cudnn"]) for one in cells]
 
 
-# Fourteen networks at 224x224 pixels take a minute even at their smallest.
-LONG = dict.fromkeys(("zhuang2022_overhead", "summers2021"), pytest.mark.slow)
+# One of each kind (a phase, a data set, an axis of its own) runs at every test; all of them together take minutes.
+QUICK = {"post_modes", "post_timing_loop", "post_inference", "post_seeds", "raschka2020", "unet_repeatability"}
+LONG = dict.fromkeys(set(SHIPPED) - QUICK, pytest.mark.slow)
 FOUR = ["benchmark", "default", "deterministic", "deterministic_benchmark"]
 
 
