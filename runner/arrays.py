@@ -33,16 +33,11 @@ def unpacked(content: bytes) -> dict[str, np.ndarray]:
     A content without a checksum is read all the same.
     """
     if _sound(content):
-        return {name: _array(_inflated(*how)) for name, how in _members(content)}
+        return {name.removesuffix(".npy"): _array(raw) for name, raw in _members(content)}
     with ZipFile(io.BytesIO(content)) as archive:  # written before there were checksums, or damaged
         if archive.comment:
             raise ValueError("its checksum does not fit")
         return {name.removesuffix(".npy"): _array(archive.read(name)) for name in archive.namelist()}
-
-
-def names_of(content: bytes) -> set[str]:
-    """The names of the arrays of a content that is as `packed` made it, without unpacking it; none of any other."""
-    return {name for name, _ in _members(content)} if _sound(content) else set()
 
 
 def _pack(archive: ZipFile, name: str, array: np.ndarray) -> None:
@@ -61,7 +56,7 @@ def _sound(content: bytes) -> bool:
     return content[-_SIZE:] == _checksum(content[:-_SIZE])
 
 
-def _members(content: bytes) -> Iterator[tuple[str, tuple[bytes, int, int]]]:
+def _members(content: bytes) -> Iterator[tuple[str, bytes]]:
     """The files in an archive that `packed` made and that is sound: zipfile would check all of it once more."""
     start = 0
     while content.startswith(b"PK\3\4", start):
@@ -69,11 +64,8 @@ def _members(content: bytes) -> Iterator[tuple[str, tuple[bytes, int, int]]]:
         named = start + _LOCAL_HEADER.size
         begin = named + name + extra
         start = begin + size_packed
-        yield content[named : named + name].decode().removesuffix(".npy"), (content[begin:start], method, size)
-
-
-def _inflated(raw: bytes, method: int, size: int) -> bytes:
-    return raw if method == ZIP_STORED else zlib.decompress(raw, -15, size)
+        raw = content[begin:start]
+        yield content[named : named + name].decode(), raw if method == ZIP_STORED else zlib.decompress(raw, -15, size)
 
 
 def _array(raw: bytes) -> np.ndarray:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from runner.arrays import names_of, packed, unpacked
+from runner.arrays import packed, unpacked
 from runner.errors import StudyError
 from runner.jsonfile import write_bytes
 
@@ -53,12 +53,6 @@ class Series:
         except Exception as error:  # zipfile, zlib and numpy have no error in common for what damage does to them
             remedy = "restore it or set its trial's folder aside"
             raise StudyError(f"{path}: not a series of this version ({error}); {remedy}") from error
-
-    @classmethod
-    def check(cls, path: Path) -> None:
-        """Raise StudyError as `read` does. A file that is as it was written is not unpacked for that."""
-        if not path.is_file() or names_of(path.read_bytes()) != _NAMES:
-            cls.read(path)
 
 
 _NAMES = {field.name for field in fields(Series)}

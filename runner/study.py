@@ -235,12 +235,6 @@ class Study(Owned):
         path = series_file(self.trial_folder(record.cell, record.number))
         return Series.read(path) if path.is_file() else None
 
-    def check_series(self, record: Record) -> None:
-        """Raise StudyError if `series` would: it is quicker."""
-        path = series_file(self.trial_folder(record.cell, record.number))
-        if path.is_file():
-            Series.check(path)
-
     def logits(self, record: Record) -> Logits | None:
         """The logits of a record's trial, None if none were kept. Raises StudyError if they are damaged."""
         path = logits_file(self.trial_folder(record.cell, record.number))

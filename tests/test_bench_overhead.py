@@ -145,6 +145,7 @@ def test_the_page_says_what_was_measured_of_steps_and_peers() -> None:
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("pytorch_lightning"), reason="the extra `peers` is not installed")
+@pytest.mark.slow
 def test_the_peers_train_and_say_what_they_think_of_the_modes() -> None:
     sizes = [*TINY, "dataset.items=80", "dataset.test_items=16", "--rounds", "2", "--workers", "1", "--skip", "2"]
     command = [sys.executable, str(SCRIPTS / "bench_peers.py"), "--json", "--device", "cpu", *sizes]

@@ -87,7 +87,7 @@ def _doubt(study: Study, question: Question, record: Record) -> str | None:
         path = record_file(study.trial_folder(record.cell, record.number))
         return f"{path}: the study has no cell {record.cell}; remove its folder"
     try:
-        study.check_series(record)  # read cell by cell later: all at once may not fit into memory
+        study.series(record)  # read again cell by cell later: all at once may not fit into memory
         study.logits(record)
     except StudyError as error:
         return str(error)
