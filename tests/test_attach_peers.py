@@ -33,6 +33,7 @@ def test_plain_and_under_lightning_the_training_is_the_same_to_the_bit(tmp_path:
     assert plain.doctor == other.doctor == []
 
 
+@pytest.mark.slow
 def test_under_the_trainer_it_repeats_too(tmp_path: Path) -> None:
     records, found = twice("with_trainer", tmp_path)
     assert (found.verdict, found.trials, found.interpreters) == ("bitwise", 2, 2)

@@ -46,7 +46,7 @@ def test_the_page_has_files_and_commands(folder: Path) -> None:
     assert len(COMMANDS) == 5
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", [0, 1, *(pytest.param(number, marks=pytest.mark.slow) for number in (2, 3, 4))])
 def test_each_command_does_what_the_page_says(number: int, folder: Path) -> None:
     words = shlex.split(COMMANDS[number])[2:]
     own = "--config-dir" in words

@@ -46,7 +46,7 @@ def modes(cells: list[Asked]) -> list[str]:
 
 
 # One of each kind (a phase, a data set, an axis of its own) runs at every test; all of them together take minutes.
-QUICK = {"post_modes", "post_timing_loop", "post_inference", "post_seeds", "raschka2020", "unet_repeatability"}
+QUICK = {"post_modes", "post_timing_loop", "raschka2020", "unet_repeatability"}
 LONG = dict.fromkeys(set(SHIPPED) - QUICK, pytest.mark.slow)
 FOUR = ["benchmark", "default", "deterministic", "deterministic_benchmark"]
 

@@ -96,6 +96,7 @@ def test_every_job_is_told_one_study_folder(tmp_path: Path) -> None:
     assert [line for line in told if line.startswith("study:")] == [f"study: {done.folder}"] * 2
 
 
+@pytest.mark.slow
 def test_a_cancelled_job_is_an_interrupted_trial_and_can_be_continued(
     tmp_path: Path, background: ThreadPoolExecutor
 ) -> None:
