@@ -10,6 +10,8 @@ from attachments import attach, script, series_of
 from runner.record import Record
 from runner.worker.digest import digest
 
+pytestmark = pytest.mark.slow  # each is a process of its own; tests/test_attach.py has the plain step
+
 MODEL = """
 import torch
 from torch import nn

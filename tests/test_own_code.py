@@ -103,7 +103,10 @@ def trained(folder: Path, *words: str) -> tuple[list[Record], list[Series]]:
     return [record for record, _ in done], [Series.read(series_file(trial)) for _, trial in done]
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+KNOWN = [pytest.param(name, marks=() if name == "segmentation" else pytest.mark.slow) for name in NETWORKS]
+
+
+@pytest.mark.parametrize("name", KNOWN)
 def test_known_networks_train_twice_alike(name: str, tmp_path: Path) -> None:
     if name == "timm":
         pytest.importorskip("timm")
