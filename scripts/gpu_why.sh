@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The GPU studies behind docs/results/why.md: which operations and kernels make trials differ, in each mode. A study that
 # is there is continued, so that the whole may be done in several calls. Needs one NVIDIA GPU and, for all, half an hour.
+# Studies with probe=ops give no speed figures and are done side by side; those of kernels, and what is advised, alone.
 #     scripts/gpu_why.sh FOLDER [NAME ...]
 set -euo pipefail
 out=${1:?folder for the studies}
@@ -15,6 +16,16 @@ resnet50="model=resnet model.depth=50 model.cifar_stem=false $synthetic dataset.
 unet="model=unet model.width=64 model.depth=3 $synthetic dataset.size=256 dataset.classes=2 train.batch_size=16"
 lstm="model=lstm model.hidden_size=512 model.dropout=0.1 $synthetic dataset.channels=64 dataset.length=128 train.batch_size=128"
 
+aside=() # processes of the studies that are done side by side
+
+sweep() { python3 -m runner -m 'cudnn=glob(*)' "precision=$precision" $sgd "$@" tracking=off study="$out/$name"; }
+
+finished() { # waits for them, and fails if one did
+    for one in "${aside[@]}"; do wait "$one"; done
+    aside=()
+}
+
+mkdir -p "$out"
 for name in "${names[@]}"; do
     IFS=- read -r model precision probe <<< "$name"
     case $model in
@@ -22,8 +33,9 @@ for name in "${names[@]}"; do
     transposed | bilinear) words="$unet model.upsampling=$model" ;;
     lstm) words=$lstm ;;
     advice) # what is advised for the bilinear U-Net in the deterministic mode, by the very command that is printed
+        finished
         study=$out/bilinear-fp32-ops
-        command=$(python3 -m runner.why "$study" | grep -m 1 -o 'python -m runner .*determinism=flags,full.*')
+        command=$(python3 -m runner.why "$study" | grep -m 1 -o 'python -m runner .*cudnn=deterministic .*determinism=flags,full.*')
         echo "$command"
         eval "${command/python/python3}" # which names a folder beside the study's, and keeps its tracking=off
         continue
@@ -33,6 +45,12 @@ for name in "${names[@]}"; do
         exit 2
         ;;
     esac
-    [ "$probe" = ops ] && looking="probe=ops probe.repeat=true trials=3" || looking="probe=kernels trials=4"
-    python3 -m runner -m 'cudnn=glob(*)' "precision=$precision" $sgd $words $looking tracking=off study="$out/$name"
+    if [ "$probe" = ops ]; then
+        sweep $words probe=ops probe.repeat=true trials=3 exclusive=false > "$out/$name.log" &
+        aside+=($!)
+    else
+        finished
+        sweep $words probe=kernels trials=4
+    fi
 done
+finished

@@ -46,6 +46,13 @@ def test_scratch_is_an_output_and_no_result() -> None:
     assert [id(one) for one in call.results(returned)] == [id(returned[0])]
 
 
+def test_the_state_of_cudnns_dropout_is_scratch_and_its_seed_is_compared() -> None:
+    form = signature(aten._cudnn_init_dropout_state.default)
+    assert form.scratch == (0,)
+    assert "dropout_seed" in [one.name for one in form.arguments]
+    assert "dropout_seed=7" in call_of(aten._cudnn_init_dropout_state.default, 0.1, True, 7).scalars
+
+
 def test_statistics_that_a_kernel_changes_silently_are_results() -> None:
     inputs, mean, variance = torch.randn(4, 2), torch.zeros(2), torch.ones(2)
     args = inputs, None, None, mean, variance, True, 0.1, 1e-5

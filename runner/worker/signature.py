@@ -30,6 +30,7 @@ _SCRATCH = {
     "_ctc_loss": (1,),
     "_cudnn_ctc_loss": (1,),
     "_embedding_bag": (1, 2, 3),
+    "_cudnn_init_dropout_state": (0,),  # of the seed, which is among its numbers, in memory not all of it written
     "_scaled_dot_product_flash_attention": (6, 7, 8),
     "_scaled_dot_product_cudnn_attention": (6, 7, 8),
     "_scaled_dot_product_fused_attention_overrideable": (6, 7, 8),

@@ -1,0 +1,78 @@
+"""Write and start a repro file for the operations that differ in studies with probe=ops, and say what each one showed.
+
+From the repository: python scripts/run_repros.py FOLDER STUDY ... [--processes 4] [--at-once 6]
+Prints JSON: for each cell with findings its first operations of different names, and of each the file's exit status (1:
+it showed the mismatch, 0: it did not) and what it printed. The files stay in FOLDER.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from runner.analysis.summary import summarise
+from runner.capture import captured_indices, differing
+from runner.errors import StudyError
+from runner.repro import write_repro
+from runner.study import Study
+
+LIMIT_S = 300.0
+COUNTS = re.compile(r"(PROCESSES = \d+, [\d.]+), \d+\n")
+
+
+def written(study: Study, folder: Path, processes: int) -> list[dict[str, Any]]:
+    """Write the files for one study, with so many processes each, and say of what; or why one cannot be written."""
+    made = []
+    for cell in summarise(study)["cells"]:
+        names: set[str] = set()
+        for one in differing(cell):
+            if one["index"] not in captured_indices(cell) or one["name"] in names:
+                continue
+            names.add(one["name"])
+            path = folder / f"{study.folder.name}_{cell['cell']}_{one['index']}.py"
+            found = {"study": study.folder.name, "cell": cell["label"], "operation": one["name"], "file": path.name}
+            try:
+                write_repro(study, path, one["index"], cell["cell"])
+                path.write_text(COUNTS.sub(rf"\1, {processes}\n", path.read_text(encoding="utf-8")), encoding="utf-8")
+            except StudyError as error:
+                found["refused"] = str(error)
+            made.append(found)
+    return made
+
+
+def started(found: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Start one file alone, without this project in its path."""
+    if "refused" in found:
+        return found
+    command = [sys.executable, "-I", found["file"]]
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        return found | {"status": None, "printed": [f"was not done after {LIMIT_S:.0f} s"]}
+    return found | {"status": done.returncode, "printed": (done.stdout + done.stderr).splitlines()}
+
+
+def main() -> int:
+    """Write, start and print; 1 if a file that was written did not show its mismatch."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="for the files")
+    parser.add_argument("studies", nargs="+", type=Path)
+    parser.add_argument("--processes", type=int, default=4, help="that each file starts")
+    parser.add_argument("--at-once", type=int, default=6, help="files started side by side")
+    asked = parser.parse_args()
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    with redirect_stdout(sys.stderr):  # what a capture says
+        made = [one for study in asked.studies for one in written(Study.open(study), asked.folder, asked.processes)]
+    with ThreadPoolExecutor(asked.at_once) as pool:
+        found = list(pool.map(lambda one: started(one, asked.folder), made))
+    print(json.dumps(found, indent=1))
+    return 0 if all(one.get("status") in (1, None) for one in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
