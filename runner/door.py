@@ -2,7 +2,6 @@
 
 import os
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -16,7 +15,8 @@ from runner.expand import Asked, assignments, distinct
 from runner.fetch import fetch
 from runner.jsonfile import canonical
 from runner.machine import cuda_devices, physical_cores
-from runner.schema import Settings, cell_config
+from runner.mirror import own_store
+from runner.settings import Settings, cell_config
 from runner.workload import MANY_ROUNDS, device_of, many_rounds, settled
 
 
@@ -123,4 +123,4 @@ def uri_of(settings: Settings) -> str | None:
     """The address of the MLflow store, None with tracking=off."""
     if settings.tracking.name == "off":
         return None
-    return settings.tracking.uri or f"sqlite:///{Path('mlflow.db').absolute()}"
+    return settings.tracking.uri or own_store()

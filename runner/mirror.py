@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from runner.deadline import limited
@@ -15,6 +16,11 @@ from runner.study import Study
 # A server that hangs costs a study 15 s for the check and these: after it has failed once only the end is tried again.
 # Limits of ours, because a request that is answered a byte at a time never exceeds MLflow's.
 STEP_S, LAST_S = 10.0, 20.0
+
+
+def own_store() -> str:
+    """The address of the store that is used when nobody names one: a file in the current folder."""
+    return f"sqlite:///{Path('mlflow.db').absolute()}"
 
 
 @dataclass

@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 
 from runner.errors import ConfigError, StudyError
+from runner.mirror import own_store
+from runner.report.outlet import print_lines
 from runner.report.text import one_line
 from runner.study import Study
 
@@ -26,7 +28,7 @@ def main() -> int:
         settings = _settings(asked.settings)
         return upload(
             Study.open(asked.study),
-            settings.get("tracking.uri") or f"sqlite:///{Path('mlflow.db').absolute()}",
+            settings.get("tracking.uri") or own_store(),
             settings.get("tracking.experiment"),
         )
     except (StudyError, ConfigError) as error:
@@ -68,9 +70,8 @@ def upload(study: Study, uri: str, experiment: str | None = None) -> int:
     except tracking.STORE_ERRORS as error:
         print(f"error: MLflow at {shown}: {tracking.why(error)}; the same command goes on", file=sys.stderr)
         return UNSENT
-    print(
-        f"{len(records)} trials are in MLflow at {shown}, {sent} of them sent now, in {time.monotonic() - began:.1f} s"
-    )
+    took = f"in {time.monotonic() - began:.1f} s"
+    print_lines([f"{len(records)} trials are in MLflow at {shown}, {sent} of them sent now, {took}"])
     for message in summary["damaged"]:
         print(one_line(message), file=sys.stderr)
     return UNSENT if summary["damaged"] else 0

@@ -34,7 +34,8 @@ def call(
 def study(*arguments: str, folder: Path, **variables: str) -> Study:
     """Do a study that must go well, without MLflow unless it is asked for, and open its folder."""
     tracking = [] if any(word.startswith("tracking") for word in arguments) else ["tracking=off"]
-    done = call("runner", "-m", f"study={folder / 'study'}", *tracking, *arguments, folder=folder, **variables)
+    words = [f"study={folder / 'study'}", *tracking, *arguments]
+    done = call("runner", "-m", *words, folder=folder, timeout=LIMIT_S, **variables)
     assert done.returncode == 0, done.stdout + done.stderr
     return Study.open(folder / "study")
 
@@ -53,6 +54,14 @@ def pytest_pyfunc_call() -> None:
 def module_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One empty folder for all tests of a module."""
     return tmp_path_factory.mktemp("module")
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    """The address of a new MLflow store."""
+    from tracked import new_store  # MLflow takes seconds to load
+
+    return new_store(tmp_path / "store")
 
 
 @pytest.fixture(scope="module")

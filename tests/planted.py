@@ -46,6 +46,15 @@ class NoisyFrom(Plain):
         return outputs
 
 
+class NoisyUnlessDeterministic(NoisyFrom):
+    """The same, unless cuDNN was asked for deterministic kernels."""
+
+    def __init__(self, step: int):
+        super().__init__(step)
+        if torch.backends.cudnn.deterministic:
+            self.step = sys.maxsize
+
+
 class NoisyLoss(Plain):
     """The value of its outputs is noisy, the gradient is not: the loss differs, the weights do not."""
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from factory import GPU, STEPS, Plant, four_modes, make_cell, make_record, make_series, make_study
-from tracked import all_runs, find, new_store, put, send_half, state, upload
+from tracked import all_runs, find, put, send_half, state, upload
 
 from runner import tracking
 from runner.analysis.summary import summarise
@@ -14,11 +14,6 @@ from runner.report.markdown import table
 from runner.study import Study
 
 ROUNDS = 2
-
-
-@pytest.fixture
-def uri(tmp_path: Path) -> str:
-    return new_store(tmp_path / "store")
 
 
 @pytest.fixture
@@ -32,7 +27,7 @@ def test_a_study_is_one_run_above_a_run_a_cell_above_a_run_a_trial(uri: str, fou
     assert len(shown) == 1 + 4 + 4 * ROUNDS
     assert {run.info.status for run in shown} == {"FINISHED"}
     (top,) = [run for run in shown if "mlflow.parentRunId" not in run.data.tags]
-    assert top.info.run_name == f"resnet on digits: 4 modes, {ROUNDS} rounds"
+    assert top.info.run_name == f"4 modes, {ROUNDS} rounds: resnet on digits"
     for place in runs.cells.values():
         own = [run for run in shown if run.data.tags.get("mlflow.parentRunId") == place.run]
         assert len(own) == ROUNDS
@@ -45,7 +40,7 @@ def test_one_search_string_finds_a_trial(uri: str, four: Study) -> None:
     assert len(find(client, f"tags.study = '{name}' and tags.mode = 'benchmark' and tags.level = 'trial'")) == ROUNDS
     cell = four.cells()[2].id
     (run,) = find(client, f"tags.study = '{name}' and tags.cell = '{cell}' and tags.trial = '1'")
-    assert run.info.run_name == "deterministic (T,F) #1"
+    assert run.info.run_name == "#1 deterministic (T,F)"
     assert run.data.tags["outcome"] == "finished"
     assert run.info.end_time - run.info.start_time == 60_000
 
@@ -57,16 +52,18 @@ def test_a_cell_answers_the_question_on_the_compare_page(uri: str, four: Study) 
     for cell in found:
         run = runs.client.get_run(runs.cells[cell["cell"]].run)
         shown, speed = run.data.metrics, cell["speed"]
-        assert shown["step_ms"] == shown["speed/step_ms_mean"] == speed["step_ms"]["mean"]
-        assert shown["step_ms_sd"] == speed["step_ms"]["sd"]
-        assert shown["ratio_to_default"] == speed["ratio_to_baseline"]["value"]
+        assert shown["_step_ms"] == shown["speed/step_ms_mean"] == speed["step_ms"]["mean"]
+        assert shown["_step_ms_sd"] == speed["step_ms"]["sd"]
+        assert shown["_ratio_to_default"] == speed["ratio_to_baseline"]["value"]
         low, high = speed["ratio_to_baseline"]["ci95"]
-        assert (shown["ratio_to_default_low_95"], shown["ratio_to_default_high_95"]) == (low, high)
-        assert shown["peak_memory_bytes"] == speed["peak_memory_bytes"]
-        assert shown["distinct_weights"] == cell["reproducibility"]["unique_weights"]
-        assert shown["accuracy_mean"] == shown["test/accuracy_mean"] == cell["metrics"]["accuracy"]["mean"]
-        assert shown["accuracy_sd"] == cell["metrics"]["accuracy"]["sd"]
-        assert shown["n"] == shown["trials_finished"] == ROUNDS
+        assert (shown["_ratio_to_default_low_95"], shown["_ratio_to_default_high_95"]) == (low, high)
+        assert shown["_peak_memory_bytes"] == speed["peak_memory_bytes"]
+        assert shown["_distinct_weights"] == cell["reproducibility"]["unique_weights"]
+        assert shown["_accuracy_mean"] == shown["test/accuracy_mean"] == cell["metrics"]["accuracy"]["mean"]
+        assert shown["_accuracy_sd"] == cell["metrics"]["accuracy"]["sd"]
+        assert shown["_trials_finished"] == ROUNDS
+        details = [name for name in sorted(shown) if not name.startswith("_")]
+        assert sorted(shown)[-len(details) :] == details and all("/" in name for name in details)
     tags = {run.info.run_name: run.data.tags for run in find(runs.client, "tags.level = 'cell'")}
     assert tags["deterministic (T,F)"]["verdict"] == f"bitwise, {ROUNDS} of {ROUNDS}"
     assert tags["benchmark (F,T)"]["verdict"] == f"weights differ, {ROUNDS} different of {ROUNDS}"
@@ -183,5 +180,5 @@ def test_figures_of_two_environments_stand_apart(uri: str, tmp_path: Path) -> No
     runs = upload(uri, study)
     first, second = summarise(study)["cells"]
     shown = runs.client.get_run(runs.cells[first["cell"]].run).data.metrics
-    assert shown["trials_finished"] == 2
-    assert shown[f"environment-{second['environment']}/trials_finished"] == 1
+    assert shown["_trials_finished"] == 2
+    assert shown[f"environment-{second['environment']}/_trials_finished"] == 1

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from factory import STEPS, make_cell
 from mlflow.tracking import MlflowClient
-from tracked import attempt, find, new_store, send_half, state, states, upload
+from tracked import attempt, find, send_half, state, states, upload
 
 from runner import tracking
 from runner.study import Study
@@ -14,11 +14,6 @@ from runner.tracking import store
 from runner.tracking.runs import StudyRuns
 
 CELLS = [make_cell("default"), make_cell("benchmark")]
-
-
-@pytest.fixture
-def uri(tmp_path: Path) -> str:
-    return new_store(tmp_path / "store")
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from factory import make_cell
 from mlflow.tracking import MlflowClient
-from tracked import CONTEXT, all_runs, attempt, find, new_store, send_half, states, upload
+from tracked import CONTEXT, all_runs, attempt, find, send_half, states, upload
 
 from runner import tracking
 from runner.owner import Owner
@@ -18,11 +18,6 @@ from runner.tracking.runs import StudyRuns, set_tags
 
 CELL = make_cell()
 EMPTY: dict[str, Any] = {"environments": [], "cells": [], "recommendations": [], "recommendation": {}}
-
-
-@pytest.fixture
-def uri(tmp_path: Path) -> str:
-    return new_store(tmp_path / "store")
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from factory import make_cell, make_record
-from tracked import attempt, find, new_store, state, states, upload
+from tracked import attempt, find, state, states, upload
 
 from runner import tracking
 from runner.record import Outcome
@@ -13,11 +13,6 @@ from runner.tracking.states import state as state_of
 
 CELLS = [make_cell("default"), make_cell("benchmark")]
 LATER = "2026-12-02T00:00:00+00:00"
-
-
-@pytest.fixture
-def uri(tmp_path: Path) -> str:
-    return new_store(tmp_path / "store")
 
 
 @pytest.fixture

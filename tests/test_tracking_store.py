@@ -9,16 +9,10 @@ from pathlib import Path
 import pytest
 from factory import make_cell
 from mlflow.environment_variables import MLFLOW_HTTP_REQUEST_MAX_RETRIES, MLFLOW_HTTP_REQUEST_TIMEOUT
-from tracked import new_store
 
 from runner import tracking
 from runner.errors import ConfigError
 from runner.tracking.store import connect, open_experiment
-
-
-@pytest.fixture
-def uri(tmp_path: Path) -> str:
-    return new_store(tmp_path / "store")
 
 
 @pytest.mark.parametrize("folder", ["file:///tmp/mlruns", "mlruns", "./mlruns", "/tmp/mlruns"])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from factory import make_cell
-from tracked import attempt, find, new_store, state, upload
+from tracked import attempt, find, state, upload
 
 from runner import tracking
 from runner.study import Study
@@ -27,11 +27,6 @@ STRANGE = [
 ]
 
 
-@pytest.fixture
-def uri(tmp_path: Path) -> str:
-    return new_store(tmp_path / "store")
-
-
 @pytest.mark.parametrize("text", STRANGE)
 def test_a_strange_setting_arrives_and_is_found_again(uri: str, tmp_path: Path, text: str) -> None:
     custom = {"name": "custom", "_target_": text, "args": {text: text}}
@@ -48,7 +43,7 @@ def test_a_strange_setting_arrives_and_is_found_again(uri: str, tmp_path: Path, 
         assert "<script>" not in run.data.tags["mlflow.note.content"]
     runs = find(client, "tags.level LIKE '%'")
     assert all(len(run.info.run_name) <= 250 and run.info.run_name.isprintable() for run in runs)
-    assert all(run.info.run_name.endswith(" #0") == (run.data.tags["level"] == "trial") for run in runs)
+    assert all(run.info.run_name.startswith("#0 ") == (run.data.tags["level"] == "trial") for run in runs)
 
 
 def test_a_planted_setting_stands_escaped_on_the_page(uri: str, tmp_path: Path) -> None:

@@ -8,17 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from factory import STEPS, Plant, make_cell, make_record, make_series, make_study
-from tracked import all_runs, find, new_store, one_trial, put, upload
+from tracked import all_runs, find, one_trial, put, upload
 
 from runner import tracking
-from runner.study import series_file
+from runner.layout import series_file
 from runner.tracking.store import connect
 from runner.tracking.trial import figures
-
-
-@pytest.fixture
-def uri(tmp_path: Path) -> str:
-    return new_store(tmp_path / "store")
 
 
 def test_a_trial_carries_settings_curves_and_figures(uri: str, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ sent is found again by its tags, so that sending twice changes nothing. MLflow h
 sends a study does so while `writing`.
 """
 
+import logging
 import os
 
 # A measurement should not be reported to anybody, nor wait for a network: before MLflow is imported.
@@ -29,6 +30,9 @@ from runner.tracking.store import check, doubt, is_server
 from runner.tracking.summary import send_summary
 from runner.tracking.trial import send_missing, send_trial
 from runner.tracking.writing import writing
+
+# It prints a traceback of what it raises as well; after its import, which sets all its levels.
+logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
 
 # What sending raises when the store does not take it, whatever the reason.
 STORE_ERRORS = (MlflowException, SQLAlchemyError, OSError, ConfigError)

@@ -3,14 +3,15 @@
 import math
 from typing import Any
 
-# What a page shows first: names without a slash stand in a list of their own.
-_SPEED = ("autotune_s", "break_even_steps", "first_step_ms", "peak_memory_bytes", "samples_per_s")
+# MLflow's pages sort metrics by name: these stand together before all others, as params that differ do.
+HEADLINE = "_"
+_COSTS = ("autotune_s", "break_even_steps", "peak_memory_bytes")
 
 
 def cell_figures(cell: dict[str, Any]) -> dict[str, float]:
-    """The figures of one cell of a summary, as the compare page shows them: first what answers the question.
+    """The figures of one cell of a summary; names of those that answer the question begin with an underscore.
 
-    Trials are counts, `..._ms` milliseconds, `..._s` seconds; `step_ms` is the mean over trials, `ratio_to_default`
+    Trials are counts, `..._ms` milliseconds, `..._s` seconds; `_step_ms` is the mean over trials, `_ratio_to_default`
     step time over step time; `..._sd` is a sample's, and missing for one trial; an interval gives `..._low_95` and
     `..._high_95`. Everything else stands under speed/, repeats/ and test/. With phase=infer outputs are compared
     instead of weights, and called so. Lists (plans, trials left out) stand in the report.
@@ -25,18 +26,17 @@ def _headline(cell: dict[str, Any], speed: dict[str, Any]) -> dict[str, float]:
     found, step = cell["reproducibility"], speed.get("step_ms") or {}
     subject = found.get("subject", "weights")
     values = {
-        "n": cell["n"],
         "trials_finished": cell["n"],
         "trials_failed": cell["failed"],
         "trials_diverged": cell["diverged"],
         "step_ms": step.get("mean"),
         "step_ms_sd": step.get("sd"),
         "ratio_to_default": speed["ratio_to_default"],
-        **{name: speed.get(name) for name in _SPEED},
+        **{name: speed.get(name) for name in _COSTS},
         f"distinct_{subject}": found.get("unique_weights"),
         **{f"{name}_{part}": figure[part] for name, figure in cell["metrics"].items() for part in ("mean", "sd")},
     }
-    return _figures(values)
+    return _figures(values, HEADLINE)
 
 
 def study_figures(summary: dict[str, Any]) -> dict[str, float]:
@@ -61,7 +61,7 @@ def study_figures(summary: dict[str, Any]) -> dict[str, float]:
         for cell in chosen[:1]:
             step, ratio = cell["speed"]["step_ms"], cell["speed"]["ratio_to_baseline"]["value"]
             figures |= {f"{question}_step_ms": step and step["mean"], f"{question}_ratio_to_default": ratio}
-    return _figures(figures)
+    return _figures(figures, HEADLINE)
 
 
 def _repeats(found: dict[str, Any]) -> dict[str, Any]:

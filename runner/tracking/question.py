@@ -11,10 +11,10 @@ LIMIT, VALUES_NAMED = 200, 3
 
 
 def question(cells: list[Cell], rounds: int) -> str:
-    """As in "resnet on digits: 4 modes, precision fp32 and bf16, 5 rounds"."""
+    """As in "4 modes, 5 rounds, precision fp32 and bf16: resnet on digits": a list shows the beginning of a name."""
     subject = " on ".join(_named([cell.config[group] for cell in cells]) for group in ("model", "dataset"))
-    asked = cut(f"{subject}: {', '.join([_modes(cells), *_others(cells)])}", LIMIT)
-    return f"{asked}, {rounds} round{'' if rounds == 1 else 's'}"
+    asked = [_modes(cells), f"{rounds} round{'' if rounds == 1 else 's'}", *_others(cells)]
+    return cut(f"{', '.join(asked)}: {subject}", LIMIT)
 
 
 def _named(groups: list[dict[str, Any]]) -> str:

@@ -36,6 +36,8 @@ def why(error: BaseException) -> str:
         return "does not answer"
     if status:
         return f"answers with an error ({status})"
+    if "database is locked" in str(error):
+        return "another process keeps the database locked"
     return masked(" ".join(f"{type(error).__name__}: {error}".split()))[:300]
 
 

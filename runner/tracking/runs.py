@@ -18,9 +18,6 @@ from runner.tracking.sending import set_tags
 from runner.tracking.states import RUNNING, milliseconds, set_state, state
 from runner.tracking.store import connect, experiment_name, open_experiment, search
 
-# What varies can be long in a name; what tells runs apart stands behind it and has to be seen.
-LABEL_LIMIT = 230
-
 
 @dataclass(frozen=True)
 class CellRun:

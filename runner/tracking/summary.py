@@ -65,7 +65,7 @@ def _send_cell(runs: StudyRuns, place: CellRun, part: dict[str, Any], keys: list
         first |= {"_mode": mode_text(place.cell.config["cudnn"]), f"_verdict_of_{one['n']}_trials": verdict_words(one)}
     _send_changed(runs, place.run, figures, first | settings)
     set_tags(runs.client, place.run, tags)
-    _send_data(runs, [place.run], [place], records)
+    _send_data(runs, place.run, [place], records)
 
 
 def _cell_tags(cell: dict[str, Any]) -> dict[str, str]:
@@ -100,17 +100,16 @@ def _send_study(
     lines = bullets([*sizes_words(part), *answers(part)])
     note = f"{lines}\n\n{table(part)}\n\n{_where(places[0])}\n"
     set_tags(runs.client, run, tags | {"mlflow.note.content": note})
-    _send_data(runs, [run], places, records)
+    _send_data(runs, run, places, records)
 
 
-def _send_data(runs: StudyRuns, to: list[str], places: list[CellRun], records: list[Record]) -> None:
-    """List the data of cells, unless each of many trials had its own."""
+def _send_data(runs: StudyRuns, run: str, places: list[CellRun], records: list[Record]) -> None:
+    """List the data of cells on a run, unless each of many trials had its own."""
     for place in places:
         own = [record for record in records if record.cell == place.cell.id]
         data = datasets(own, place.cell.config["dataset"], context_of(place.cell.phase))
         if 0 < len(data) <= DATASETS_LISTED:
-            for run in to:
-                runs.client.log_inputs(run, datasets=data)
+            runs.client.log_inputs(run, datasets=data)
 
 
 def _send_changed(runs: StudyRuns, run: str, figures: dict[str, float], settings: dict[str, Any]) -> None:

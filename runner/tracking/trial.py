@@ -17,8 +17,8 @@ from runner.mode import mode_name
 from runner.record import Record
 from runner.series import Series
 from runner.study import Study
-from runner.tracking.names import clean, cut, params
-from runner.tracking.runs import LABEL_LIMIT, CellRun, StudyRuns, create, identity, tagged, the_only
+from runner.tracking.names import clean, params
+from runner.tracking.runs import CellRun, StudyRuns, create, identity, tagged, the_only
 from runner.tracking.sending import Points, at, datasets, send, set_tags
 from runner.tracking.states import KILLED, RUNNING, milliseconds, set_state, trial_state
 from runner.tracking.store import search
@@ -147,7 +147,7 @@ def _create(runs: StudyRuns, place: CellRun, record: Record, lost: list[str]) ->
         **({"reason": record.reason} if record.reason else {}),
         **({"non_finite": ", ".join(lost)} if lost else {}),
     }
-    name = f"{cut(place.label, LABEL_LIMIT)} #{record.number}"
+    name = f"#{record.number} {place.label}"  # lists show the beginning of a name
     return str(create(runs.client, place.experiment, name, tags, [record]).info.run_id)
 
 
