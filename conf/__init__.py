@@ -1,1 +1,1 @@
-"""The config tree that Hydra composes; every key has its type in runner/schema_groups.py."""
+"""The config tree that Hydra composes; every key has its type in runner/schema*.py."""

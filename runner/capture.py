@@ -15,8 +15,9 @@ from runner import isolate
 from runner.analysis.accuracy import counterparts, question
 from runner.cell import Cell
 from runner.errors import StudyError
+from runner.layout import record_file, trial_file
 from runner.record import Record
-from runner.study import Study, record_file, trial_file
+from runner.study import Study
 from runner.trial import Trial
 
 MOST_OPERATIONS = 8

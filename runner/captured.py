@@ -12,8 +12,9 @@ import numpy as np
 
 from runner.errors import StudyError
 from runner.jsonfile import of_fields, read_fields, write_bytes, write_json
+from runner.layout import operations_file, outputs_file, tensors_file
 from runner.size import Output, Size
-from runner.study import Study, operations_file, outputs_file, tensors_file
+from runner.study import Study
 
 SCHEMA = 1
 _REMEDY = "remove its folder, it is captured again"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.errors import StudyError
-from runner.jsonfile import of_fields, plain, read_json, write_json
+from runner.jsonfile import canonical, of_fields, plain, read_json, write_json
 from runner.record import Plain
 
 SCHEMA = 1
@@ -81,6 +81,8 @@ class Certificate:
 
         Raises StudyError naming the path, for a file that is missing, truncated, changed or of another version.
         """
+        if not path.exists():
+            raise StudyError(f"{path}: no such file; name one that runner.certify made, or to compare a study's folder")
         content = read_json(path, SCHEMA)
         said = content.pop("digest", None)
         if not isinstance(said, str):
@@ -109,6 +111,8 @@ def _made(fields: dict[str, Any]) -> Certificate:
     if not isinstance(cells, list) or not cells:
         raise ValueError("cells is no list of cells")
     made = [_facts(cell, f"cells.{place}") for place, cell in enumerate(cells)]
+    if len({canonical(cell.config) for cell in made}) < len(made):
+        raise ValueError("cells has one of them twice")
     return of_fields(Certificate, fields | {"cells": made})
 
 
@@ -116,4 +120,21 @@ def _facts(found: Any, part: str) -> Facts:
     bits = found.get("bits") if isinstance(found, dict) else None
     if not isinstance(bits, list) or len(bits) != 1:
         raise ValueError(f"{part}.bits is no list of one training")
-    return of_fields(Facts, found | {"bits": [of_fields(Bits, bits[0], f"{part}.bits.0")]}, part)
+    facts = of_fields(Facts, found | {"bits": [of_fields(Bits, bits[0], f"{part}.bits.0")]}, part)
+    _check(facts, part)
+    return facts
+
+
+def _check(facts: Facts, part: str) -> None:
+    """Raise ValueError for what `runner.certify` never writes, though each field by itself is of its type."""
+    bits, steps = facts.bits[0], facts.steps
+    if not 1 <= facts.interpreters <= facts.processes or facts.processes < 2:
+        said = f"{facts.processes} processes from {facts.interpreters} interpreters"
+        raise ValueError(f"{part} has {said}; at least 2 processes are needed, and no more interpreters than these")
+    if not steps or len(bits.data) != steps:
+        raise ValueError(f"{part}.bits.0 has losses of {steps} steps and data of {len(bits.data)}")
+    if str(steps) not in bits.weights or not all(step.isdecimal() for step in bits.weights):
+        there = ", ".join(bits.weights)
+        raise ValueError(f"{part}.bits.0.weights has the steps {there}, and not {steps}, the last one")
+    if any(ms <= 0 for ms in facts.step_ms):
+        raise ValueError(f"{part}.step_ms has times of 0 or less")

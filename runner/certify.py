@@ -6,6 +6,7 @@ from pathlib import Path
 
 from runner.certificate import Certificate
 from runner.errors import StudyError, unwritable
+from runner.report.outlet import print_lines
 from runner.report.text import one_line
 from runner.study import Study
 
@@ -31,9 +32,8 @@ def main() -> int:
     except (StudyError, OSError) as error:
         print(one_line(str(error)), file=sys.stderr)
         return REFUSED
-    for statement in certificate.statements:
-        print(one_line(statement))
-    print(f"wrote {asked.out}; `python -m runner.check {asked.out}` measures again")
+    wrote = f"wrote {asked.out}; `python -m runner.check {asked.out}` measures again"
+    print_lines([*map(one_line, certificate.statements), wrote])
     return 0
 
 

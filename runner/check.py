@@ -11,6 +11,7 @@ from pathlib import Path
 from runner.certificate import Certificate
 from runner.errors import StudyError
 from runner.remeasure import remeasure
+from runner.report.outlet import print_lines
 from runner.report.text import one_line
 from runner.study import Study
 
@@ -74,8 +75,7 @@ def _answer(certificate: Certificate, name: str, folder: Path) -> int:
     from runner.report.check import check_lines
 
     found = compare_sides(certified(certificate, name), side_of(Study.open(folder)))
-    for line in check_lines(found):
-        print(line)
+    print_lines(check_lines(found))
     if found.alone[0] or found.ambiguous[0]:
         return REFUSED
     return 0 if not found.of("differs") and not found.of("unsteady") else DIFFERS

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from runner.errors import StudyError
+from runner.report.outlet import print_lines
 from runner.report.text import one_line
 
 DIFFERS, REFUSED = 1, 2
@@ -26,8 +27,7 @@ def main() -> int:
     except (StudyError, OSError) as error:
         print(one_line(str(error)), file=sys.stderr)
         return REFUSED
-    for line in comparison_lines(found, asked.all):
-        print(line)
+    print_lines(comparison_lines(found, asked.all))
     return 0 if found.same else DIFFERS
 
 

@@ -18,9 +18,9 @@ from runner.cell import Cell
 from runner.duration import exact
 from runner.expand import Asked
 from runner.jsonfile import canonical
+from runner.layout import log_file, trial_file
 from runner.mode import mode_text
 from runner.record import Record, Speed
-from runner.study import log_file, trial_file
 from runner.trial import Trial
 
 PILOT_STEPS = 10

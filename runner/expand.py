@@ -19,7 +19,7 @@ from runner.dataset_files import count_images
 from runner.errors import ConfigError
 from runner.jsonfile import canonical
 from runner.recipe import Replication
-from runner.schema import Settings
+from runner.settings import Settings, cell_config
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Asked:
     @property
     def cell(self) -> Cell:
         """The cell that the settings describe."""
-        return Cell(schema.cell_config(self.settings))
+        return Cell(cell_config(self.settings))
 
 
 def expand(arguments: list[str], config: DictConfig, loader: ConfigLoader) -> list[Asked]:

@@ -13,11 +13,11 @@ from runner.claim import claim_of
 from runner.device_lock import locked
 from runner.errors import StudyError, unwritable
 from runner.interrupt import ended_by, reason_of
+from runner.layout import log_file, record_file
 from runner.log import end_of
 from runner.machine import Device, cuda_devices
 from runner.process_end import ended_words
 from runner.record import Outcome, Record, now
-from runner.study import log_file, record_file
 from runner.trial import Trial
 
 # Loaded before the fork: everything of ours that a trial may import. A user's own modules are not: importing them

@@ -32,11 +32,12 @@ def run_job(config: DictConfig) -> None:
     from runner.cell import Cell
     from runner.interrupt import terminable
     from runner.presence import end_with, leave, present
+    from runner.settings import cell_config
     from runner.study import Study
     from runner.trial import Trial
 
     settings = schema.load(config)
-    cell, place = Cell(schema.cell_config(settings)), settings.trial
+    cell, place = Cell(cell_config(settings)), settings.trial
     exclusive = settings.exclusive and settings.device != "cpu"  # a processor is not locked
     trial = Trial.of(cell, place.number, place.position, settings.device, exclusive)
     study = Study.open(Path(settings.study))

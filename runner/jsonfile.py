@@ -76,7 +76,7 @@ def read_json(path: Path, schema: int) -> dict[str, Any]:
     Raises StudyError naming the path when it is missing, no JSON, or of another version.
     """
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(path.read_bytes().decode())
     except (OSError, ValueError, RecursionError) as error:
         raise StudyError(f"{path}: cannot be read ({error}); restore it or set it aside") from error
     if not isinstance(value, dict) or value.get("schema") != schema:

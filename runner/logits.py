@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from runner.arrays import packed, unpacked
-from runner.errors import StudyError
+from runner.arrays import packed, read_arrays
 from runner.jsonfile import write_bytes
 
 # Of the values. A test set of 10,000 items and 10 classes takes 400 KB a trial; what takes more than this is not kept.
@@ -30,11 +29,7 @@ class Logits:
     @classmethod
     def read(cls, path: Path) -> "Logits":
         """Read what `write` wrote. Raises StudyError naming the path and what is wrong for a damaged file."""
-        try:
-            return _made(unpacked(path.read_bytes()))
-        except Exception as error:  # zipfile, zlib and numpy have no error in common for what damage does to them
-            remedy = "restore it or set its trial's folder aside"
-            raise StudyError(f"{path}: not logits of this version ({error}); {remedy}") from error
+        return read_arrays(path, "logits", _made)
 
 
 def _made(arrays: dict[str, np.ndarray]) -> Logits:

@@ -8,18 +8,13 @@ from pathlib import Path
 
 from runner.claim import claim_of
 from runner.errors import StudyError
+from runner.layout import Layout
 from runner.owner import Owner, place
 
 
 @dataclass(frozen=True)
-class Owned:
+class Owned(Layout):
     """A folder in which processes own rounds and trials."""
-
-    folder: Path
-
-    def owner_file(self, owner: str) -> Path:
-        """What is known of a process that works on the study; removed at its end."""
-        return self.folder / "owners" / f"{owner}.json"
 
     def owner_of(self, folder: Path) -> Owner | None:
         """The living process that owns a round's or a trial's folder; None if it is nobody's or its owner is dead."""
@@ -29,7 +24,7 @@ class Owned:
     def owners(self) -> list[Owner]:
         """The living processes that work on the study."""
         found = []
-        for file in sorted((self.folder / "owners").glob("*.json")):
+        for file in sorted(self.owners_folder.glob("*.json")):
             with suppress(StudyError):  # no claim may name it: then it matters to nobody
                 found.append(self._living(file))
         return [owner for owner in found if owner]
@@ -50,7 +45,7 @@ class Owned:
 
     def _clock(self) -> float:
         """The time by the file system's clock, which is that of the heartbeats: clocks of machines differ."""
-        probe = self.folder / "owners" / f".clock-{secrets.token_hex(4)}"
+        probe = self.owners_folder / f".clock-{secrets.token_hex(4)}"
         try:
             probe.touch()
             return probe.stat().st_mtime
@@ -62,11 +57,11 @@ class Owned:
     def remove_leftovers(self) -> None:
         """Remove what dead processes left half made: claims that never came into place, and their own files."""
         dead = {}
-        for file in (self.folder / "owners").glob("*.json"):
+        for file in self.owners_folder.glob("*.json"):
             with suppress(StudyError):
                 if not self._living(file):
                     dead[file.stem] = file
-        for aside in [*self.folder.glob("cells/*/.trial-*.*.*"), *self.folder.glob("rounds/.round-*.*.*")]:
+        for aside in self.half_made():
             if aside.name.split(".")[2] in dead:
                 shutil.rmtree(aside, ignore_errors=True)
         for file in dead.values():

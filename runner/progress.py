@@ -21,6 +21,7 @@ from rich.text import Text
 from runner.cell import labels
 from runner.duration import rough
 from runner.errors import StudyError
+from runner.layout import log_file, reached_file
 from runner.owner import Owner
 from runner.reached import Reached
 from runner.record import Record
@@ -28,7 +29,7 @@ from runner.report.bar import AtWork, Standing, bar
 from runner.report.following import following
 from runner.report.terminal import Terminal
 from runner.report.text import printable
-from runner.study import Study, log_file, reached_file
+from runner.study import Study
 
 Key = tuple[str, int]
 LOOK_S = 0.5
@@ -66,8 +67,9 @@ class Progress:
         of_study = self.study.cells()
         self.labels, self.probed = labels(of_study), {cell.id for cell in of_study if cell.probe != "none"}
         self.say(f"study {self.study.folder}")
-        cells, before = len(self.labels), f"; {self.there} of them are there" if self.there else ""
-        self.say(f"{cells} cells x {self.rounds} rounds = {self.total} trials, each in a process of its own{before}")
+        counts = f"{_counted(len(self.labels), 'cell')} x {_counted(self.rounds, 'round')}"
+        before = f"; {self.there} of them are there" if self.there else ""
+        self.say(f"{counts} = {_counted(self.total, 'trial')}, each in a process of its own{before}")
 
     @property
     def rounds(self) -> int:
@@ -205,11 +207,16 @@ def others(study: Study) -> list[Owner]:
     return [owner for owner in study.owners() if owner.pid not in own or not owner.is_here]
 
 
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def _result(record: Record, probed: bool) -> str:
     """The figures of a trial; with a probe those that it leaves as they are."""
     if record.speed is None:
         return record.outcome
-    step = "too few steps" if record.speed.step_ms is None else f"{record.speed.step_ms:.2f} ms a step"
+    what = "call" if record.calls else "step"
+    step = f"too few {what}s" if record.speed.step_ms is None else f"{record.speed.step_ms:.2f} ms a {what}"
     metrics = ", ".join(f"{name} {value:.4g}" for name, value in record.metrics.items() if value is not None)
     if probed:
         return metrics

@@ -1,6 +1,7 @@
 """A record: what one trial left on disk. It holds raw facts; every statistic is derived from it elsewhere."""
 
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +25,7 @@ Plain = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Digests:
-    """128-bit digests over raw bits, as 32 hexadecimal digits.
+    """128-bit digests over raw bits, as 32 hexadecimal digits; "" of what there is not: losses and figures of calls.
 
     `data` and `losses` cover all steps together (per step they are in series.npz); `final` covers the weights at the
     end, `steps` those after steps 1, 2, 4, 8, ..., with phase=infer all outputs up to there, with phase=calls all
@@ -190,14 +191,25 @@ def _made(fields: dict[str, Any]) -> Record:
 
 def _check_numbers(name: str, value: Any, least: float, below: float) -> None:
     """Raises ValueError for a number in `value`, at any depth, that is under `least` or not `below` in size."""
-    if isinstance(value, dict):
-        for key, one in value.items():
+    if _within([value], least, below):  # no names are made for the many numbers that are as they should be
+        return
+    if isinstance(value, (dict, list)):
+        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
             _check_numbers(f"{name}.{key}", one, least, below)
-    elif isinstance(value, list):
-        for index, one in enumerate(value):
-            _check_numbers(f"{name}.{index}", one, least, below)
-    elif isinstance(value, int | float):
-        if value < least:
-            raise ValueError(f"{name} holds {short(value)}, should be at least {least:g}")
-        if abs(value) >= below:
-            raise ValueError(f"{name} holds {short(value)}, should be below {below:g} in size")
+    elif value < least:
+        raise ValueError(f"{name} holds {short(value)}, should be at least {least:g}")
+    else:
+        raise ValueError(f"{name} holds {short(value)}, should be below {below:g} in size")
+
+
+def _within(values: Iterable[Any], least: float, below: float) -> bool:
+    """Whether every number in `values`, at any depth, is at least `least` and `below` in size."""
+    for one in values:
+        if isinstance(one, (int, float)):
+            if one < least or abs(one) >= below:
+                return False
+        elif isinstance(one, (dict, list)):
+            inside = one.values() if isinstance(one, dict) else one
+            if not _within(inside, least, below):
+                return False
+    return True

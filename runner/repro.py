@@ -11,10 +11,11 @@ from runner.capture import captured_indices, differing, run_captures
 from runner.captured import Captured, CapturedOperation, captures_of
 from runner.cell import Cell
 from runner.errors import StudyError
+from runner.layout import record_file
 from runner.record import Record
 from runner.report.repro_file import repro_text
 from runner.report.words import verdict_words
-from runner.study import Study, record_file
+from runner.study import Study
 
 _TEMPLATE = Path(__file__).parent / "worker" / "reproduce.py"
 

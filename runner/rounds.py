@@ -18,9 +18,10 @@ from runner.budget import Budget
 from runner.claim import Claim, claim_of
 from runner.errors import ConfigError, StudyError
 from runner.expand import Asked, assignment
+from runner.layout import record_file, trial_file
 from runner.owner import Owner
 from runner.record import Plain, Record
-from runner.study import Study, record_file, trial_file
+from runner.study import Study
 from runner.trial import Trial
 
 KILLED = "its process was killed, or its machine was switched off"

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from runner.schema_groups import CUSTOM_VIEW, LEAST_1, VIEWS, allowed
+from runner.schema_datasets import CUSTOM_VIEW, VIEWS
+from runner.schema_groups import LEAST_1, allowed
 
 # Of the networks of torchvision those that papers have measured. The kinds of layers as in models/layer.py.
 ARCHITECTURES = (

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from runner.arrays import packed, unpacked
-from runner.errors import StudyError
+from runner.arrays import packed, read_arrays
 from runner.jsonfile import write_bytes
 
 _PER_STEP = ("step_ms", "enqueue_ms", "wait_ms", "shape", "loss", "data")
@@ -20,11 +19,13 @@ class Series:
     step_ms, enqueue_ms, wait_ms: float64 (n,): the step on the device's clock, the host's time to hand it over, the
         time spent waiting for its data.
     shape: int64 (n,): which input shape the step had, counted from 0 in order of first appearance.
-    loss: (n,) in the loss's own type: the bits are what is compared.
+    loss: (n,) in the loss's own type: the bits are what is compared; NaN with phase=calls, which has none.
     data: int64 (n, 2): the digest of the step's inputs and targets.
-    predictions: (at most 65536,): predicted classes or values at evenly spread places of the test set.
+    predictions: (at most 65536,): predicted classes or values at evenly spread places of the test set; empty without
+        one (phase=calls and phase=attach), as are the evaluations.
     sketch: float32 (4096,): a signed sum of the final weights; the distance of two sketches estimates the Euclidean
-        distance of the weights, with a relative standard error of 1.1 % where differences spread over the tensors.
+        distance of the weights, with a relative standard error of 1.1 % where differences spread over the tensors. A
+        single 0 with phase=calls, which leaves the weights as they are.
     evaluated: int64 (e,): the steps after which the test set was evaluated; evaluations: float64 (e, m), one column
         for each name in evaluation_names: str (m,).
     """
@@ -48,11 +49,12 @@ class Series:
     @classmethod
     def read(cls, path: Path) -> "Series":
         """Read what `write` wrote. Raises StudyError naming the path and what is wrong for a damaged file."""
-        try:
-            return _made(unpacked(path.read_bytes()))
-        except Exception as error:  # zipfile, zlib and numpy have no error in common for what damage does to them
-            remedy = "restore it or set its trial's folder aside"
-            raise StudyError(f"{path}: not a series of this version ({error}); {remedy}") from error
+        return read_arrays(path, "a series", _made)
+
+    @classmethod
+    def read_part(cls, path: Path, *names: str) -> list[np.ndarray]:
+        """Some of the arrays by name, without unpacking the others. Raises StudyError as `read` does."""
+        return read_arrays(path, "a series", lambda arrays: [arrays[name] for name in names], *names)
 
 
 _NAMES = {field.name for field in fields(Series)}

@@ -1,13 +1,13 @@
-"""The study folder: the only source of truth, and the only module that knows its file names."""
+"""The study folder: the only source of truth."""
 
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from filelock import FileLock
 
 from runner.asked import longer, looks_of, recipe_of, unusable
@@ -16,6 +16,7 @@ from runner.claim import Claim, claim_of
 from runner.errors import StudyError, unwritable
 from runner.jsonfile import read_json, write_json
 from runner.kernel_use import KernelUse
+from runner.layout import FOLDERS, kernels_file, logits_file, record_file, series_file, trace_file, trial_file
 from runner.logits import Logits
 from runner.ownership import Owned
 from runner.record import Record
@@ -24,8 +25,6 @@ from runner.trace import Trace
 from runner.trial import Trial
 
 SCHEMA = 1
-# What may lie in the folder of a study that was broken off before study.json, its last file, was written.
-_OURS = {"cells", "hydra", "owners", "rounds"}
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class Study(Owned):
         """Whether there is a study of these cells. Raises StudyError for one of other cells, and for others' files."""
         with self._of_ours():
             foreign = self._foreign()
-            if not self._asked.is_file():  # looked up last: another process may make the study at this moment
+            if not self.study_json.is_file():  # looked up last: another process may make the study at this moment
                 if foreign:
                     raise StudyError(f"study={self.folder}: holds other files; name a new folder, or an empty one")
                 return False
@@ -85,16 +84,16 @@ class Study(Owned):
     def _foreign(self) -> bool:
         """Whether the folder holds anything that no study half made has; hidden files are passed over."""
         names = {path.name for path in self.folder.iterdir()} if self.folder.is_dir() else set()
-        return any(not name.startswith(".") for name in names - _OURS)
+        return any(not name.startswith(".") for name in names - FOLDERS)
 
     def _create(self, asked: dict[str, Any], cells: list[Cell]) -> None:
         for cell in cells:
-            self._cell_folder(cell.id).mkdir(parents=True, exist_ok=True)
-            write_json(self._cell_folder(cell.id) / "cell.json", {"schema": SCHEMA, "config": cell.config})
+            self.cell_folder(cell.id).mkdir(parents=True, exist_ok=True)
+            write_json(self.cell_json(cell.id), {"schema": SCHEMA, "config": cell.config})
         order = [cell.id for cell in cells]
         name = f"{self.folder.name}-{secrets.token_hex(4)}"  # folders of one name must not be taken for one study
         looks = {"looks": [asked["rounds"]]} if "rounds" in asked else {}
-        write_json(self._asked, {"schema": SCHEMA, "id": name, "cells": order, **looks, **asked})
+        write_json(self.study_json, {"schema": SCHEMA, "id": name, "cells": order, **looks, **asked})
 
     def _continue(self, asked: dict[str, Any], lengthen: bool) -> None:
         before = self.asked()
@@ -105,7 +104,7 @@ class Study(Owned):
         if lengthen:
             after = longer(after, asked["rounds"], self.looks)
         if after != before:
-            write_json(self._asked, after)
+            write_json(self.study_json, after)
 
     def lengthen(self, rounds: int, looked: list[int]) -> None:
         """Make the study longer if it has fewer rounds; `looked` are the numbers of rounds at which it was looked at.
@@ -116,7 +115,7 @@ class Study(Owned):
             before = self.asked()
             after = longer(before, rounds, looked)
             if after != before:
-                write_json(self._asked, after)
+                write_json(self.study_json, after)
 
     @property
     def looks(self) -> list[int]:
@@ -127,7 +126,7 @@ class Study(Owned):
         """Raises StudyError if study.json does not hold what a study is continued by."""
         wrong = unusable(self.asked())
         if wrong:
-            raise StudyError(f"{self._asked}: has no usable {', '.join(wrong)}; restore it, or name a new folder")
+            raise StudyError(f"{self.study_json}: has no usable {', '.join(wrong)}; restore it, or name a new folder")
 
     @classmethod
     def open(cls, folder: Path) -> "Study":
@@ -140,43 +139,20 @@ class Study(Owned):
     @property
     def exists(self) -> bool:
         """Whether the folder holds a study."""
-        return self._asked.is_file()
-
-    @property
-    def _asked(self) -> Path:
-        return self.folder / "study.json"
+        return self.study_json.is_file()
 
     def lock(self, name: str = "") -> FileLock:
         """A lock that one process at a time has, for changes to study.json or, by name, for something else."""
-        return FileLock(self.folder / f".{name}lock")
-
-    def _cell_folder(self, cell: str) -> Path:
-        return self.folder / "cells" / cell
+        return FileLock(self.lock_file(name))
 
     def asked(self) -> dict[str, Any]:
         """What was asked: id, cells in order, rounds, plan, version, command, start."""
-        return read_json(self._asked, SCHEMA)
+        return read_json(self.study_json, SCHEMA)
 
     def cells(self) -> list[Cell]:
         """The cells in the order in which they were asked for."""
-        paths = [self._cell_folder(name) / "cell.json" for name in _part(self._asked, "cells")]
+        paths = [self.cell_json(name) for name in _part(self.study_json, "cells")]
         return [Cell(_part(path, "config")) for path in paths]
-
-    def trial_folder(self, cell: str, number: int) -> Path:
-        """The folder of one trial."""
-        return self._cell_folder(cell) / f"trial-{number:03d}"
-
-    def capture_folder(self, cell: str, number: int) -> Path:
-        """The folder of one more training of a cell, which keeps what single operations took and gave."""
-        return self._cell_folder(cell) / f"capture-{number:03d}"
-
-    def capture_folders(self, cell: str) -> list[Path]:
-        """Those of a cell that are there, in order."""
-        return list(takewhile(Path.exists, (self.capture_folder(cell, number) for number in count())))
-
-    def round_folder(self, number: int) -> Path:
-        """The folder that whoever works on a round owns."""
-        return self.folder / "rounds" / f"round-{number:03d}"
 
     def claim(self, trial: Trial, owner: str) -> Path | None:
         """Take a trial for a process and write trial.json; None if it is taken."""
@@ -202,13 +178,12 @@ class Study(Owned):
     def found(self) -> Found:
         """All records; one that is damaged is named and left out, so that the others can be used."""
         records, damaged = [], []
-        for path in sorted((self.folder / "cells").glob("*/trial-*/record.json")):
-            if _is_trial(path.parent):
-                try:
-                    records.append(self._checked(path))
-                except StudyError as error:
-                    if path.exists():  # else it was set aside meanwhile
-                        damaged.append(str(error))
+        for path in self.record_files():
+            try:
+                records.append(self._checked(path))
+            except StudyError as error:
+                if path.exists():  # else it was set aside meanwhile
+                    damaged.append(str(error))
         return Found(sorted(records, key=lambda record: (record.number, record.position)), damaged)
 
     def records(self) -> list[Record]:
@@ -234,6 +209,11 @@ class Study(Owned):
         """The series of a record's trial, None if the trial did not get so far."""
         path = series_file(self.trial_folder(record.cell, record.number))
         return Series.read(path) if path.is_file() else None
+
+    def series_part(self, record: Record, *names: str) -> list[np.ndarray] | None:
+        """Some arrays of a record's series by name, None as `series`: what is not asked for is not unpacked."""
+        path = series_file(self.trial_folder(record.cell, record.number))
+        return Series.read_part(path, *names) if path.is_file() else None
 
     def logits(self, record: Record) -> Logits | None:
         """The logits of a record's trial, None if none were kept. Raises StudyError if they are damaged."""
@@ -261,44 +241,6 @@ class Study(Owned):
         _check_place(path, use, record)
         return use
 
-    def hydra_folder(self, start: str) -> Path:
-        """Where Hydra keeps the files of one invocation."""
-        return self.folder / "hydra" / start
-
-    @property
-    def summary_json(self) -> Path:
-        """The statistics of every cell."""
-        return self.folder / "summary.json"
-
-    @property
-    def summary_csv(self) -> Path:
-        """The same as a table, a row a cell."""
-        return self.folder / "summary.csv"
-
-    @property
-    def report_markdown(self) -> Path:
-        """The report for terminals and pull requests."""
-        return self.folder / "report.md"
-
-    @property
-    def report_html(self) -> Path:
-        """The report for browsers, in one file."""
-        return self.folder / "report.html"
-
-    def report_files(self) -> list[Path]:
-        """What there is of the report."""
-        named = [self.report_html, self.report_markdown, self.summary_json, self.summary_csv]
-        return [path for path in (*named, *sorted((self.folder / "plots").glob("*.*"))) if path.is_file()]
-
-    @property
-    def plots(self) -> Path:
-        """The folder of the report's plots."""
-        return self.folder / "plots"
-
-    def plot(self, name: str) -> Path:
-        """One of the report's plots."""
-        return self.plots / f"{name}.svg"
-
 
 def _part(path: Path, name: str) -> Any:
     content = read_json(path, SCHEMA)
@@ -312,68 +254,3 @@ def _check_place(path: Path, found: Trace | KernelUse, record: Record) -> None:
     if (found.cell, repr(found.number)) != (record.cell, repr(record.number)):
         where = f"trial {found.number} of cell {found.cell}"
         raise StudyError(f"{path}: is of {where}; it was moved here, put it back or remove it")
-
-
-def _is_trial(folder: Path) -> bool:
-    """Whether it is a trial's folder and no copy that was set aside."""
-    return folder.name.removeprefix("trial-").isdigit()
-
-
-def trial_file(folder: Path) -> Path:
-    """What the child is told."""
-    return folder / "trial.json"
-
-
-def record_file(folder: Path) -> Path:
-    """What the trial left."""
-    return folder / "record.json"
-
-
-def series_file(folder: Path) -> Path:
-    """Its raw series."""
-    return folder / "series.npz"
-
-
-def logits_file(folder: Path) -> Path:
-    """The logits of its last evaluation, where they are kept."""
-    return folder / "logits.npz"
-
-
-def trace_file(folder: Path) -> Path:
-    """What a probe of operations or modules saw of it."""
-    return folder / "ops.jsonl.gz"
-
-
-def kernels_file(folder: Path) -> Path:
-    """What a probe of kernels saw of it."""
-    return folder / "kernels.json"
-
-
-def operations_file(folder: Path) -> Path:
-    """What a capture found out about its operations."""
-    return folder / "operations.json"
-
-
-def outputs_file(folder: Path, index: int) -> Path:
-    """The outputs of an operation that a capture kept."""
-    return folder / f"operation-{index}.npz"
-
-
-def tensors_file(folder: Path, index: int) -> Path:
-    """The operation with all its arguments as torch.save wrote them: {"name", "args", "kwargs"}."""
-    return folder / f"operation-{index}.pt"
-
-
-def reached_file(folder: Path) -> Path:
-    """How far it has got, while it works."""
-    return folder / ".reached.json"
-
-
-def attached_folder(folder: Path) -> Path:
-    """Where an attached script's own processes leave what they saw, until it is in the record."""
-    return folder / "attached"
-
-
-def log_file(folder: Path) -> Path:
-    """Everything that the child printed."""
-    return folder / "log.txt"

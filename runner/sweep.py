@@ -32,7 +32,7 @@ from runner.record import Record
 from runner.report import write_report
 from runner.report.terminal import show
 from runner.rounds import Attempt, Place, attempt_of, close_all, launch, rounds_to_do, set_aside_all, to_redo
-from runner.schema import Settings
+from runner.settings import Settings
 from runner.study import Study
 
 FAILED, REFUSED, INTERRUPTED = 1, 2, 130
@@ -172,7 +172,7 @@ def on_cards(cards: list[str], study: Study, cells: list[Asked], redo: set[Attem
     for card, code in zip(cards, codes, strict=True):
         if code not in (0, FAILED):
             progress.say(f"{card}: ended with {code}; see {logs}")
-    if keys and not progress.trained:
+    if not progress.trained:
         _refuse(study)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.errors import StudyError
+from runner.report.outlet import print_lines
 from runner.report.text import one_line
 from runner.study import Study
 
@@ -28,8 +29,7 @@ def main() -> int:
     except (StudyError, OSError) as error:
         print(one_line(str(error)), file=sys.stderr)
         return REFUSED
-    for line in lines:
-        print(line)
+    print_lines(lines)
     return 0
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from runner.schema import Settings
+from runner.settings import Settings
 
 # On a CPU the flags cannot act: the work shows the tool, and is short. On a GPU a step must be long beside the time
 # that the host needs to launch it, and the steps must be many beside the first ones.

@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     render.configure(docformat="google", footer_text="cudnn-mode-runner", show_source=False)
-    pdoc("runner", "runner.models", r"!.*__main__", output_directory=folder)
+    pdoc("runner", r"!.*__main__", output_directory=folder)
     print(folder / "index.html")
 
 

@@ -72,7 +72,8 @@ def bench(words: list[str], device: str, asked: argparse.Namespace, folder: Path
 
 def studied(study: Study, cells: list[Cell], rounds: int, device: str) -> dict[str, list[Record]]:
     """The records of the runner's trials by mode, from rounds in random order."""
-    dice, found = random.Random(0), {mode_name(cell.config["cudnn"]): [] for cell in cells}
+    dice = random.Random(0)
+    found: dict[str, list[Record]] = {mode_name(cell.config["cudnn"]): [] for cell in cells}
     for number in range(rounds):
         for cell in dice.sample(cells, len(cells)):
             found[mode_name(cell.config["cudnn"])].append(trial(study, cell, number, device))

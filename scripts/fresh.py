@@ -12,11 +12,13 @@ import runner.job  # noqa: F401 - the config refers to its resolver
 from runner import isolate, schema
 from runner.cell import Cell
 from runner.child import ForkServer
+from runner.layout import log_file
 from runner.log import end_of
 from runner.machine import cuda_devices, physical_cores
 from runner.mode import MODES
 from runner.record import Record
-from runner.study import Study, log_file
+from runner.settings import cell_config
+from runner.study import Study
 from runner.trial import Trial
 from runner.workload import device_of, settled
 
@@ -29,7 +31,7 @@ def four_cells(words: Sequence[str], device: str) -> list[Cell]:
     with initialize_config_module("runner.conf", version_base="1.3"):
         configs = [compose("config", [f"cudnn={mode}", *words]) for mode in MODES.values()]
     settings = [settled(schema.load(config), device, physical_cores()) for config in configs]
-    return [Cell(schema.cell_config(one)) for one in settings]
+    return [Cell(cell_config(one)) for one in settings]
 
 
 def merged(words: Sequence[str], others: Sequence[str]) -> list[str]:

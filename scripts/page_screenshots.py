@@ -7,6 +7,7 @@ answer.png is the top of the page on a wide screen, plots.png its plots, phone.p
 
 import argparse
 import io
+import shutil
 from pathlib import Path
 from typing import Literal
 
@@ -39,9 +40,12 @@ def main() -> None:
     parser.add_argument("study", type=Path)
     parser.add_argument("folder", type=Path)
     options = parser.parse_args()
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        parser.error("needs Chromium (apt-get install chromium)")
     options.folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         wide = opened(browser, options.study / "report.html", WIDE, "light")
         write(wide.screenshot(), options.folder / "answer.png")
         write(wide.locator("#plots").screenshot(), options.folder / "plots.png")

@@ -37,8 +37,8 @@ def measure(name: str, size: str, out: Path, overrides: list[str]) -> bool:
     start = time.perf_counter()
     status = subprocess.run([sys.executable, "-m", "runner", "-m", *words]).returncode
     print(f"== {name}: {time.perf_counter() - start:.0f} s, exit status {status}", flush=True)
-    if status in (130, 143):
-        raise SystemExit(status)  # somebody wants to stop
+    if status > 128:
+        raise SystemExit(status)  # somebody wants to stop: Ctrl-C, SIGTERM, a closed terminal
     return status == 0
 
 

@@ -49,7 +49,8 @@ class Scenario:
     @property
     def log_truths(self) -> np.ndarray:
         """The logarithms of the true ratios, of the last cell's that of its two plans' geometric mean."""
-        return np.log(self.truths) + np.array([0.0] * (OTHERS - 1) + [np.log1p(self.gap) / 2])
+        halves = [0.0] * (OTHERS - 1) + [np.log1p(self.gap) / 2]
+        return np.asarray(np.log(self.truths) + np.array(halves))
 
 
 @dataclass(frozen=True)

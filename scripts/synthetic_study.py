@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from runner.cell import Cell
+from runner.layout import record_file, series_file
 from runner.mode import MODES
 from runner.record import SCHEMA, Digests, Record, Speed
 from runner.series import Series
-from runner.study import Study, record_file, series_file
+from runner.study import Study
 from runner.trial import Trial
 
 STEPS, PREDICTIONS, SKETCH = 120, 512, 4096

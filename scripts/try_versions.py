@@ -113,7 +113,7 @@ def interpreters() -> list[tuple[str, str]]:
     """The other interpreters of this machine that pyproject.toml allows, one a version: (version, path)."""
     paths = [shutil.which(f"python3.{minor}") for minor in range(11, 21)]
     paths += map(str, sorted(Path.home().glob(".pyenv/versions/*/bin/python3")))
-    found = {}
+    found: dict[str, str] = {}
     for path in filter(None, paths):
         command = [path, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
         said = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 from synthetic_study import deep
@@ -25,7 +26,7 @@ def main() -> None:
         uri = sys.argv[2] if len(sys.argv) > 2 else f"sqlite:///{folder}/mlflow.db"
         study = deep(Path(folder) / "study", trials)
         tracking.check(uri, [])
-        before = {}
+        before: dict[str, Any] = {}
         for attempt in ("first", "second"):
             print(f"{attempt} upload of {trials} trials to {tracking.masked(uri)}")
             watched([sys.executable, "-m", "runner.upload", str(study.folder), f"tracking.uri={uri}"])

@@ -7,9 +7,9 @@ from typing import Any
 
 from runner import isolate
 from runner.cell import Cell
+from runner.layout import series_file, trial_file
 from runner.record import Record
 from runner.series import Series
-from runner.study import series_file, trial_file
 from runner.trial import Trial
 
 SCRIPTS = Path(__file__).parent / "scripts_attach"

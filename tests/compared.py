@@ -13,7 +13,8 @@ from factory import GPU, Plant, _digests, digest, make_cell, make_series, make_s
 
 from runner import compare
 from runner.cell import Cell
-from runner.study import Study, record_file, series_file
+from runner.layout import record_file, series_file
+from runner.study import Study
 
 HERE = GPU | {"threads": 16, "cudnn": 91900, "cuda": "13.0", "driver": "580.1", "code": None, "workspace": None}
 LATE = Plant(loss_step=5, weights_step=8, evaluation=True)

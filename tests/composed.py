@@ -10,7 +10,8 @@ from omegaconf import DictConfig
 
 from runner import job  # noqa: F401  # registers the resolver of `study`
 from runner.cell import Cell
-from runner.schema import Settings, cell_config, load
+from runner.schema import load
+from runner.settings import Settings, cell_config
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 CUSTOM_DATA = ["dataset=custom", "dataset._target_=planted.plain_data", "dataset.view=image", "dataset.classes=10"]

@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 from PIL import Image
 
 import runner.conf
-from runner.schema_groups import DATASETS
+from runner.schema_datasets import DATASETS
 
 
 def settings(name: str, view: str, **changes: Any) -> dict[str, Any]:

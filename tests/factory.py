@@ -11,10 +11,11 @@ import numpy as np
 from runner.analysis.environment import Environment
 from runner.analysis.sample import Sample, baselines
 from runner.cell import Cell
+from runner.layout import record_file, series_file
 from runner.mode import MODES, mode_name
 from runner.record import Digests, Outcome, Record, Speed
 from runner.series import Series
-from runner.study import Study, record_file, series_file
+from runner.study import Study
 from runner.trial import Trial
 
 PAIRS = {name: pair for pair, name in MODES.items()}

@@ -14,7 +14,10 @@ from runner.analysis.sample import Sample, baselines
 from runner.calls import Calls, Loop, Results, ShapeCalls
 from runner.kernel_use import KernelCall, KernelUse
 
-SETTINGS = {"phase": "calls", "calls": {"times": 100, "backward": False, "float64": True, "kernels": True}}
+SETTINGS: dict[str, Any] = {
+    "phase": "calls",
+    "calls": {"times": 100, "backward": False, "float64": True, "kernels": True},
+}
 
 
 def make_results(**changes: Any) -> Results:
@@ -45,8 +48,9 @@ def calling(mode: str, found: Sequence[Calls], uses: Sequence[KernelUse] = (), *
     for number, calls in enumerate(found):
         record = make_record(cell, number, calls=calls)
         assert record.speed
-        first = {"first_step_ms": calls.shapes[0].first_ms, "new_shapes_ms": [one.first_ms for one in calls.shapes[1:]]}
-        records.append(replace(record, speed=replace(record.speed, step_ms=4.0, **first)))
+        first, *later = (one.first_ms for one in calls.shapes)
+        speed_of = replace(record.speed, step_ms=4.0, first_step_ms=first, new_shapes_ms=later)
+        records.append(replace(record, speed=speed_of))
     sample = Sample(cell, mode, Environment.of(records[0]), records, baselines([cell])[cell.id])
     summary = {"speed": {"spread": 1.1} | speed, "n": len(found), **call_figures(sample, uses)}
     return Measurement(sample, summary, 0.02, Looks.of([20]))

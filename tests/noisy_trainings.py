@@ -16,14 +16,15 @@ from torch import Tensor, nn
 
 from runner.analysis.traces import compare
 from runner.cell import Cell
+from runner.layout import trace_file
 from runner.models.lstm import lstm
 from runner.models.resnet import resnet
 from runner.models.unet import unet
 from runner.operation import Operation
-from runner.study import trace_file
 from runner.trace import Trace
 from runner.trial import Trial
 from runner.worker.clock import Clock
+from runner.worker.contract import Task
 from runner.worker.probe import probe_of
 from runner.worker.train import train_model
 
@@ -105,7 +106,8 @@ def traced(folder: Path, name: str, number: int, steps: int, again: bool, below:
     probe = probe_of(Trial.of(cell, number, 0, "cpu"), model, torch.device("cpu"))
     batches = iter([WORKLOADS[name].draw(generator) for _ in range(steps)])
     with below(model):
-        train_model(model, batches, cell.config, steps, CLASSES, Clock(None), lambda: None, probe)
+        task = Task(WORKLOADS[name].view, CLASSES)
+        train_model(model, task, batches, cell.config, steps, Clock(None), lambda: None, probe)
     probe.write(folder)
     return Trace.read(trace_file(folder))
 

@@ -15,15 +15,21 @@ from pathlib import Path
 import pyte
 
 WAIT_S = 600.0
+REDRAWN = b"\r\x1b[2K"  # rich begins with it whenever it draws anew what stands below all lines
 
 
 class Screen:
-    """A terminal of so many columns in which a command works; `raw` is everything that the command has sent."""
+    """A terminal of so many columns in which a command works; `raw` is everything that the command has sent.
+
+    What is sent may arrive in pieces, at any place. Until the command has ended the screen shows it up to the last
+    REDRAWN only, and so never half a drawing.
+    """
 
     def __init__(self, command: list[str], folder: Path, columns: int, lines: int, environ: dict[str, str]):
         self._screen = pyte.HistoryScreen(columns, lines, history=10_000)
         self._stream = pyte.ByteStream(self._screen)
         self.raw = b""
+        self._shown = 0  # bytes
         self.code: int | None = None
         self.pid, self._terminal = pty.fork()
         if self.pid == 0:
@@ -34,14 +40,14 @@ class Screen:
                 os._exit(127)
         self.resize(columns, lines)
 
-    def resize(self, columns: int, lines: int, before: Callable[[], None] = lambda: None) -> None:
-        """Give the window another size; `before` is called when the command knows that it will become narrower.
+    def resize(self, columns: int, lines: int) -> None:
+        """Give the window another size, once what stands at its end fits into it.
 
         What was on its way for a wider window would break in a narrower one, as it does in a terminal.
         """
         fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         if columns < self._screen.columns:
-            before()
+            self.until(lambda: len(self.lines[-1]) <= columns)
         self._screen.resize(lines, columns)
 
     @property
@@ -57,6 +63,11 @@ class Screen:
         """Everything that was printed and not erased, what has left the window at its top too."""
         above = ["".join(row[x].data for x in range(self._screen.columns)) for row in self._screen.history.top]
         return "\n".join([*(line.rstrip() for line in above), *self.lines])
+
+    @property
+    def redrawn(self) -> int:
+        """How often what stands on the screen has been drawn anew."""
+        return self.raw.count(REDRAWN, 0, self._shown)
 
     @property
     def cursor_shown(self) -> bool:
@@ -96,10 +107,15 @@ class Screen:
         try:
             content = os.read(self._terminal, 65536)
         except OSError:  # nobody has the other end any more
-            return False
+            content = b""
         self.raw += content
-        self._stream.feed(content)
+        self._show(self.raw.rfind(REDRAWN) if content else len(self.raw))
         return bool(content)
+
+    def _show(self, end: int) -> None:
+        if end > self._shown:
+            self._stream.feed(self.raw[self._shown : end])
+            self._shown = end
 
 
 @contextmanager

@@ -64,6 +64,8 @@ REPRODUCIBILITY: dict[str, Any] = {
     "seeds_varied": [],
     "poked": False,
     "same_start": True,
+    "fewest_steps": None,
+    "evaluated": True,
     "first_data_step": None,
     "first_loss_step": None,
     "weights_equal_after": None,

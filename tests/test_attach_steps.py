@@ -253,3 +253,17 @@ for inputs in torch.utils.data.DataLoader(torch.arange(400.0).view(100, 4), batc
     record = ended(tmp_path, text, steps=5)
     assert record.speed is not None and record.speed.steps == 5
     assert len({tuple(row) for row in series_of(tmp_path / "trials").data.tolist()}) == 5
+
+
+def test_a_step_that_is_compiled_is_seen(tmp_path: Path) -> None:
+    text = f"""{MODEL}
+step = torch.compile(lambda: optimizer.step(), backend="eager")
+for _ in range(100):
+    optimizer.zero_grad()
+    model(torch.ones(3, 4)).sum().backward()
+    step()
+"""
+    record = ended(tmp_path, text, steps=5)
+    assert record.speed is not None and record.speed.steps == 5
+    plain = ended(tmp_path, text.replace("    step()", "    optimizer.step()"), steps=5, number=1)
+    assert record.digests and plain.digests and record.digests.steps == plain.digests.steps

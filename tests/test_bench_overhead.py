@@ -13,8 +13,8 @@ import pytest
 
 from runner import child
 from runner.analysis.summary import summarise
+from runner.layout import series_file
 from runner.series import Series
-from runner.study import series_file
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 sys.path.append(str(SCRIPTS))

@@ -15,10 +15,11 @@ from tiny import PLAIN, TINY, done
 
 from runner.budget import Budget
 from runner.expand import Asked
+from runner.layout import record_file
 from runner.owner import Owner
 from runner.record import Record, now
 from runner.rounds import rounds_to_do
-from runner.study import Study, record_file
+from runner.study import Study
 from runner.trial import Trial
 
 

@@ -8,8 +8,8 @@ from composed import settings
 from torch import Tensor
 
 from runner.data import Data, load
-from runner.schema import cell_config
 from runner.schema_models import MODELS
+from runner.settings import cell_config
 from runner.worker.build import build_model
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -14,11 +14,12 @@ from many_calls import SETTINGS, make_calls, make_results
 from runner.calls import ShapeCalls
 from runner.cell import Cell
 from runner.errors import ConfigError, StudyError
+from runner.layout import record_file
 from runner.record import Record
 from runner.report import write_report
 from runner.report.chain import chain
-from runner.schema import cell_config
-from runner.study import Study, record_file
+from runner.settings import cell_config
+from runner.study import Study
 from runner.trial import Trial
 
 

@@ -12,8 +12,8 @@ from one_trial import one_trial
 from torch import Tensor, nn
 
 from runner.kernel_use import KernelUse
+from runner.layout import kernels_file, series_file
 from runner.series import Series
-from runner.study import kernels_file, series_file
 from runner.worker import calls
 from runner.worker.calls import Called, call_many
 from runner.worker.clock import Clock

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from traced import Counting
 
 from runner.errors import StudyError
+from runner.layout import tensors_file
 from runner.size import Size
-from runner.study import tensors_file
 from runner.worker.capture import REPEATS
 
 

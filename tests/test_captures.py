@@ -15,9 +15,10 @@ from runner.capture import MOST_OPERATIONS, captured_indices, run_captures
 from runner.captured import CapturedOperation, captures_of, write_operations
 from runner.cell import Cell
 from runner.errors import StudyError
+from runner.layout import record_file, trace_file, trial_file
 from runner.operation import Operation, Value
 from runner.record import Outcome, Record
-from runner.study import Study, record_file, trace_file, trial_file
+from runner.study import Study
 from runner.trace import Trace
 from runner.trial import Trial
 

@@ -106,7 +106,7 @@ def test_what_is_no_certificate_is_refused(tmp_path: Path, content: str) -> None
 
 
 def test_a_missing_file_and_another_schema_are_named(path: Path, tmp_path: Path) -> None:
-    assert "No such file" in refused(tmp_path / "none.json")
+    assert "no such file" in refused(tmp_path / "none.json")
     content = json.loads(path.read_text()) | {"schema": 2}
     (tmp_path / "later.json").write_text(json.dumps(content))
     assert "schema 2, this version reads schema 1" in refused(tmp_path / "later.json")
@@ -129,6 +129,32 @@ def test_fields_of_another_type_are_named_even_if_the_digest_fits(path: Path) ->
     assert "cells.0.bits is no list of one training" in refused(resealed(path, cells=[cells[0] | {"bits": []}]))
     bits = [cells[0]["bits"][0] | {"losses": [1.5]}]
     assert "cells.0.bits.0.losses.0 holds 1.5" in refused(resealed(path, cells=[cells[0] | {"bits": bits}]))
+
+
+IMPOSSIBLE: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"processes": 1}, {}, "1 processes from 1 interpreters"),
+    ({"interpreters": 3}, {}, "2 processes from 3 interpreters"),
+    ({"interpreters": -3}, {}, "2 processes from -3 interpreters"),
+    ({"step_ms": [0.0]}, {}, "step_ms has times of 0 or less"),
+    ({}, {"losses": [], "data": []}, "losses of 0 steps and data of 0"),
+    ({}, {"data": ["1"]}, "and data of 1"),
+    ({}, {"weights": {}}, "and not 16, the last one"),
+    ({}, {"weights": {"16": "a", "x": "b"}}, "has the steps 16, x"),
+]
+
+
+@pytest.mark.parametrize(("fields", "of_bits", "message"), IMPOSSIBLE)
+def test_what_certify_never_writes_is_refused(
+    path: Path, fields: dict[str, Any], of_bits: dict[str, Any], message: str
+) -> None:
+    cells = json.loads(path.read_text())["cells"]
+    changed = cells[0] | {"interpreters": 1} | fields | {"bits": [cells[0]["bits"][0] | of_bits]}
+    assert message in refused(resealed(path, cells=[changed]))
+
+
+def test_a_cell_that_stands_there_twice_is_refused(path: Path) -> None:
+    cells = json.loads(path.read_text())["cells"]
+    assert "has one of them twice" in refused(resealed(path, cells=[*cells, cells[0]]))
 
 
 def test_numbers_that_are_none_are_refused(path: Path, tmp_path: Path) -> None:

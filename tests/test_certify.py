@@ -15,7 +15,8 @@ from runner.analysis.side import side_of
 from runner.analysis.statement import certified_words, fixed_bound, held_words
 from runner.certificate import Certificate
 from runner.errors import StudyError
-from runner.study import Study, record_file, series_file
+from runner.layout import record_file, series_file
+from runner.study import Study
 
 CELL = make_cell("deterministic")
 

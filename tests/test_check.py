@@ -14,7 +14,7 @@ from runner.analysis.comparison import compare_sides
 from runner.analysis.side import certified, side_at
 from runner.certificate import Certificate
 from runner.report.check import check_lines
-from runner.schema import cell_config
+from runner.settings import cell_config
 from runner.study import Study
 
 # A layer this wide is summed in other parts by two threads than by one.
@@ -132,7 +132,7 @@ def test_a_changed_or_truncated_certificate_is_refused_before_anything_is_measur
         assert changed != content
         (tmp_path / "certificate.json").write_text(changed)
         assert str(tmp_path / "certificate.json") in refused(tmp_path / "certificate.json", f"study={tmp_path / 's'}")
-    assert "No such file" in refused(tmp_path / "none.json")
+    assert "no such file" in refused(tmp_path / "none.json")
     assert not (tmp_path / "s").exists()
 
 

@@ -1,22 +1,27 @@
 """`python -m runner.compare`: what is the same, from which step it differs, and the likely cause first."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from compared import HERE, LATE, STEADY, moved, steady, told
-from factory import Plant, four_modes, make_cell
+from factory import Plant, digest, four_modes, make_cell
 from made_traces import Machine, training
 
+from runner import why
 from runner.analysis.certify import certificate_of
 from runner.analysis.comparison import compare_sides
 from runner.analysis.side import side_at
 from runner.cell import Cell
 from runner.kernel_use import KernelCall, KernelUse
-from runner.study import Study, kernels_file, record_file, trace_file
+from runner.layout import kernels_file, record_file, series_file, trace_file
+from runner.study import Study
 
 MODES = ("default", "benchmark", "deterministic", "deterministic_benchmark")
 
@@ -213,3 +218,49 @@ def test_the_answer_is_the_same_for_equal_records(tmp_path: Path) -> None:
     assert json.dumps(first.cells[0].bits[0].losses) == json.dumps(second.cells[0].bits[0].losses)
     assert HERE["threads"] == first.cells[0].environment["threads"]
     assert Cell(first.cells[0].config).id == make_cell("deterministic").id
+
+
+@pytest.mark.parametrize(("other", "code"), [("one", 0), ("two", 1)])
+def test_a_reader_that_is_gone_changes_no_answer(tmp_path: Path, other: str, code: int) -> None:
+    steady(tmp_path / "one")
+    moved(tmp_path / "two", parts=LATE)
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "runner.compare", str(tmp_path / "one"), str(tmp_path / other)]
+    ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=600)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (code, "")
+
+
+def attached(folder: Path, *steps: int) -> Path:
+    """A study of an attached script whose trials ended after so many steps."""
+    cell = Cell(make_cell().config | {"phase": "attach"})
+    for record, count in zip((study := steady(folder, cell, rounds=len(steps))).records(), steps, strict=True):
+        where = study.trial_folder(record.cell, record.number)
+        series = study.series(record)
+        assert series and record.digests and record.speed
+        replace(series, **{name: getattr(series, name)[:count] for name in OF_STEPS}).write(series_file(where))
+        kept = {step: bits for step, bits in record.digests.steps.items() if int(step) <= count}
+        digests = replace(record.digests, steps=kept, final=digest("final", count), losses=digest("losses", count))
+        replace(record, digests=digests, speed=replace(record.speed, steps=count)).write(record_file(where))
+    return folder
+
+
+OF_STEPS = ("step_ms", "enqueue_ms", "wait_ms", "shape", "loss", "data")
+
+
+def test_scripts_that_end_after_other_numbers_of_steps_got_no_other_data(tmp_path: Path) -> None:
+    _, lines, _ = told(attached(tmp_path / "one", 3, 3), attached(tmp_path / "two", 5, 5))
+    assert lines[1] == "likely cause: another number of steps: one training ends after step 3, another goes on"
+    assert lines[2].startswith(
+        "- default (F,F): goes on for more steps: data from step 4, losses from step 4; the same: "
+    )
+    assert "other data" not in "".join(lines) and "evaluation" not in lines[2]
+    code, lines, _ = told(attached(tmp_path / "three", 3, 5), tmp_path / "three")
+    assert (code, lines[1]) == (0, "settings and environment are the same")
+
+
+def test_the_chain_of_a_script_that_ends_early_names_no_data(tmp_path: Path) -> None:
+    lines = why.told(Study.open(attached(tmp_path / "one", 3, 5)))
+    assert "  steps       different numbers of them: none took fewer than 3, some took more" in lines
+    assert "  data        equal in every step" in lines and not any("look at:" in line for line in lines)

@@ -17,6 +17,7 @@ from torch import Tensor
 from runner.worker.build import compiled
 from runner.worker.clock import Clock
 from runner.worker.compile_time import CompileTime, compile_time, own_cache
+from runner.worker.contract import Task
 from runner.worker.evaluate import evaluate
 from runner.worker.train import train_model
 
@@ -102,15 +103,15 @@ def batches() -> Iterator[tuple[Tensor, Tensor]]:
 
 @needs_compiler
 def test_a_compiled_model_trains_and_is_evaluated_as_the_model_itself(handler: Any) -> None:
-    losses, metrics, seconds = {}, {}, {}
+    losses, metrics, seconds, task = {}, {}, {}, Task("image", 10)
     _, test = plain_data()
     uneven = [torch.utils.data.default_collate([test[index] for index in part]) for part in (range(40), range(40, 64))]
     for mode in ("off", "default"):
         torch.manual_seed(3)
         model = compiled(Plain(), mode)
         clock = Clock(None, compiling=compile_time(mode))
-        trained = train_model(model, batches(), planted_config("Plain"), 8, 10, clock, lambda: None)
-        metrics[mode] = evaluate(model, uneven, "image", 10, torch.device("cpu"), None).metrics
+        trained = train_model(model, task, batches(), planted_config("Plain"), 8, clock, lambda: None)
+        metrics[mode] = evaluate(model, task, uneven, torch.device("cpu"), None).metrics
         losses[mode], seconds[mode] = torch.stack(trained.losses), clock.read().compile_s
     torch.testing.assert_close(losses["default"], losses["off"])
     assert metrics["default"]["loss"] == pytest.approx(metrics["off"]["loss"], rel=1e-4)

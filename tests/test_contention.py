@@ -12,7 +12,7 @@ from runner.analysis.looks import Looks
 from runner.analysis.ratio import compare, pairs_of
 from runner.analysis.speed import speed_figures
 from runner.analysis.summary import summarise
-from runner.study import record_file
+from runner.layout import record_file
 
 QUIET = {"throttle_reasons": "", "other_processes": 0, "thermal_violation_ns": 5_000_000_000}
 

@@ -23,8 +23,8 @@ from runner.analysis.traces import compare
 from runner.data import batches, load
 from runner.data.nested import described, form, moved, tensors
 from runner.errors import Refusal
+from runner.layout import trace_file
 from runner.report.notes import notes
-from runner.study import trace_file
 from runner.trace import Trace
 from runner.worker.clock import Clock
 from runner.worker.contract import OwnFigures, task_of
@@ -53,8 +53,8 @@ def as_nested(source: Iterator[Any]) -> Iterator[Any]:
 
 def trained(model: nn.Module, source: Any, *words: str, view: str = "image", brought: Any = None) -> Trained:
     config = planted_config("Plain", *words)
-    config = config | {"dataset": config["dataset"] | {"view": view}}
-    return train_model(model.train(), source, config, 8, 10, Clock(None), lambda: None, brought=brought)
+    task = task_of(model, view, 10, brought)
+    return train_model(model.train(), task, source, config, 8, Clock(None), lambda: None)
 
 
 def built(kind: type[nn.Module], *arguments: Any) -> nn.Module:
@@ -142,7 +142,7 @@ def test_under_clipping_a_gradient_that_differs_explains_every_update(tmp_path: 
         model = built(Plain)
         model.net[3].weight.register_hook(lambda gradient, factor=factor: gradient * factor)
         probe = ModuleProbe(trial_of("modules", 1, number, train=config["train"]), model, CPU)
-        train_model(model, pictures(), config, 1, 10, Clock(None), lambda: None, probe)
+        train_model(model, task_of(model, "image", 10), pictures(), config, 1, Clock(None), lambda: None, probe)
         probe.write(tmp_path)
         traces.append(Trace.read(trace_file(tmp_path)))
     updates = [[one for one in trace.operations if one.name == "update of Linear"] for trace in traces]
@@ -167,7 +167,7 @@ def test_the_models_own_schedule_is_stepped_after_each_step() -> None:
 
 
 def evaluated(model: nn.Module, source: Any, view: str, **more: Any) -> Evaluated:
-    return evaluate(model, source, view, 10, CPU, None, **more)
+    return evaluate(model, task_of(model, view, 10), source, CPU, None, **more)
 
 
 def test_own_figures_are_means_over_samples_whatever_the_batches() -> None:
@@ -205,9 +205,8 @@ def test_sizes_count_the_samples_of_nested_batches() -> None:
 
 
 def test_a_model_that_gives_its_losses_in_training_alone_can_be_asked_for_answers() -> None:
-    config = planted_config("Plain", "phase=infer")
-    config = config | {"dataset": config["dataset"] | {"view": "custom"}}
-    left = answer(built(ManyLosses, True), pictures(), config, 4, 10, Clock(None))
+    model, config = built(ManyLosses, True), planted_config("Plain", "phase=infer")
+    left = answer(model, task_of(model, "custom", 10), pictures(), config, 4, Clock(None))
     assert losses(left) == [0.0] * 4  # type: ignore[arg-type]
     assert len({tuple(one.tolist()) for one in left.outputs}) == 4
     assert left.not_finite(nn.Module()) is None

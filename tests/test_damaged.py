@@ -15,8 +15,9 @@ from factory import Plant, four_modes, make_cell, make_record, make_study
 
 from runner.analysis.summary import summarise
 from runner.errors import StudyError
+from runner.layout import record_file, series_file
 from runner.report import write_report
-from runner.study import Study, record_file, series_file
+from runner.study import Study
 
 
 def trial(study: Study, cell: int = 0, number: int = 0) -> Path:

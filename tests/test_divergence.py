@@ -45,6 +45,11 @@ def test_answers_are_compared_by_their_outputs():
     assert "same outputs" in divergence(equal, [], "infer").sentence
 
 
+def test_of_an_attached_script_no_evaluation_is_seen():
+    records, series = [make_record(make_cell(), number) for number in range(3)], [make_series() for _ in range(3)]
+    assert divergence(records, series, "attach").sentence == "same start, same data, same losses, same weights"
+
+
 def test_unique_weights_count():
     assert planted(Plant(weights_step=3), n=4).unique_weights == 4
     assert planted(n=4).unique_weights == 1

@@ -48,13 +48,21 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 
 SMOKE = ["train.steps=2", "train.epochs=null", "train.batch_size=8", "trials=1", "device=cpu", "tracking=off"]
+SMOKE += ["calls.times=10"]
 OF_READERS = {"--config-dir", "model=custom", "recipe=post_modes", "STUDY", "--help", "--cfg"}
 
 
 def smoke(words: list[str]) -> list[str]:
-    """A documented study with few steps, one round and no MLflow; a key that it gives itself is replaced."""
+    """A documented study with few steps, small images, one round, no MLflow; a key that it gives itself is replaced."""
     replaced = {word.partition("=")[0] for word in SMOKE} | {"study"}
-    return [*(word for word in words if word.partition("=")[0] not in replaced), *SMOKE]
+    left = [word for word in words if word.partition("=")[0] not in replaced]
+    return [*(re.sub(r"^dataset\.size=\d+$", "dataset.size=64", word) for word in left), *SMOKE]
+
+
+def test_a_study_is_tried_with_little_of_everything() -> None:
+    tried = smoke(["phase=calls", "dataset.size=224", "calls.times=100", "calls.backward=false,true", "study=s"])
+    assert tried[:3] == ["phase=calls", "dataset.size=64", "calls.backward=false,true"]
+    assert "calls.times=10" in tried and "study=s" not in tried
 
 
 @pytest.mark.slow

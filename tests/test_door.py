@@ -85,14 +85,18 @@ def test_the_word_false_in_quotes_means_false(tmp_path: Path) -> None:
 
 CHILD_ONLY = [
     (["train.batch_size=5000"], ["train.batch_size=5000", "1438", "at most"]),
-    (["device=cuda:7"], ["device=cuda:7", "sees"]),
+    pytest.param(["device=cuda:7"], ["device=cuda:7", "sees"], marks=pytest.mark.slow),
     (
         ["model=custom", "model._target_=planted.Plain", "dataset.size=16"],
         ["before the first step was done", "image data", "(1, 16, 16)", "10 classes", "32x256", "64x16"],
     ),
-    (["model=custom", "model._target_=planted.Nothing"], ["model._target_=planted.Nothing"]),
+    pytest.param(
+        ["model=custom", "model._target_=planted.Nothing"], ["model._target_=planted.Nothing"], marks=pytest.mark.slow
+    ),
     (["model=custom", "model._target_=not_there.Net"], ["model._target_=not_there.Net", "not_there"]),
-    (["model=custom", "model._target_=planted.Plain", "+model.args.depth=3"], ["depth"]),
+    pytest.param(
+        ["model=custom", "model._target_=planted.Plain", "+model.args.depth=3"], ["depth"], marks=pytest.mark.slow
+    ),
 ]
 
 

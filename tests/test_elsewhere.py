@@ -49,7 +49,7 @@ def test_a_study_says_what_the_flags_are_there(machine: str, tmp_path: Path) -> 
     other = SAID["mps" if machine == "rocm" else "rocm"]
     report = study.report_markdown.read_text()
     assert SAID[machine] in report and other not in report
-    assert "no ranking: the flags cannot act here" in done.stdout
+    assert "no ranking: without CUDA the flags cannot act" in done.stdout
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_an_amd_card_that_nvml_does_not_know_leaves_its_figures_open(rocm: torch
 
 
 def test_a_card_that_is_not_there_is_told_with_the_kind_of_build(rocm: torch.device) -> None:
-    with pytest.raises(Refusal, match=r"built for ROCm 6\.4\.1\) sees \d+ CUDA devices"):
+    with pytest.raises(Refusal, match=r"built for ROCm 6\.4\.1\) sees \d+ CUDA devices; choose device=cpu"):
         usable("cuda:99")
 
 

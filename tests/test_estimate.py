@@ -181,7 +181,9 @@ def test_a_study_of_twelve_trials_says_how_long_it_will_take(leftovers: Path, tm
     assert list(leftovers.glob("cudnn-mode-runner-*")) == []
 
 
-@pytest.mark.parametrize("words", [["trials=2"], ["trials=3", "hydra/launcher=joblib"]])
+@pytest.mark.parametrize(
+    "words", [["trials=2"], pytest.param(["trials=3", "hydra/launcher=joblib"], marks=pytest.mark.slow)]
+)
 def test_few_trials_and_other_launchers_have_no_pilot(words: list[str], tmp_path: Path) -> None:
     code, said = done("cudnn=glob(*)", *words, *PLAIN, folder=tmp_path)
     assert code == 0 and "pilot" not in said and "about" not in said, said

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from runner.worker.contract import Task
 from runner.worker.digest import digest, lanes, text
 from runner.worker.evaluate import KEPT_PREDICTIONS, Evaluated, evaluate
 from runner.worker.train import weights
@@ -29,7 +30,7 @@ def scored(classes: list[int], targets: list[int]) -> Batch:
 
 
 def evaluated(model: nn.Module, *batches: Batch, view: str = "image", dtype: torch.dtype | None = None) -> Evaluated:
-    return evaluate(model, batches, view, 3, CPU, dtype)
+    return evaluate(model, Task(view, 3), batches, CPU, dtype)
 
 
 def test_every_sample_counts_once_whatever_the_batches() -> None:
@@ -125,7 +126,7 @@ def test_a_model_that_draws_from_numpy_and_random_finds_its_own_numbers_after_an
     expected = (random.random(), np.random.rand())
     random.seed(1)
     np.random.seed(1)
-    evaluate(Draws(), [scored([0, 1], [0, 1])], "image", 3, CPU, None)
+    evaluated(Draws(), scored([0, 1], [0, 1]))
     assert (random.random(), np.random.rand()) == expected
 
 

@@ -8,8 +8,8 @@ from composed import settings
 from factory import four_modes, make_series
 
 from runner.analysis.evidence import Evidence
+from runner.layout import series_file
 from runner.plan import USUAL
-from runner.study import series_file
 
 
 def test_a_study_without_a_plan_is_answered_for_the_usual_one(tmp_path: Path) -> None:

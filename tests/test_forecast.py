@@ -14,9 +14,10 @@ from runner.errors import ConfigError
 from runner.estimate import Estimate, NoEstimate
 from runner.expand import Asked
 from runner.forecast import Forecast
+from runner.layout import record_file
 from runner.record import Outcome
 from runner.rounds import left_to_do
-from runner.study import Study, record_file
+from runner.study import Study
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,7 @@ from runner.data.batches import train_batches
 from runner.data.residence import place
 from runner.record import Record
 from runner.worker.build import compiled
+from runner.worker.contract import Task
 from runner.worker.digest import digest, lanes, text
 from runner.worker.evaluate import evaluate
 from runner.worker.train import train_model
@@ -70,7 +71,8 @@ def test_nothing_waits_for_the_device_between_steps(precision: str, optimizer: s
 
     try:
         config = {**CONFIG, "train": {**CONFIG["train"], "optimizer": optimizer}, "precision": {"name": precision}}
-        trained = train_model(model, watched(), config, 20, 10, Clock(recorded_event), lambda: None)  # type: ignore[arg-type]
+        task, clock = Task("image", 10), Clock(recorded_event)
+        trained = train_model(model, task, watched(), config, 20, clock, lambda: None)  # type: ignore[arg-type]
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert len(trained.losses) == 20
@@ -173,7 +175,8 @@ def test_predictions_of_a_cuda_graph_are_kept() -> None:
     torch.manual_seed(0)
     model = torch.nn.Linear(64, 64).to(DEVICE)
     batches = [(torch.randn(size, 64, device=DEVICE), torch.randn(size, 64, device=DEVICE)) for size in (32, 32, 32, 7)]
-    found = [evaluate(compiled(model, mode), batches, "forecast", 64, DEVICE, None) for mode in ("off", "max-autotune")]
+    models = [compiled(model, mode) for mode in ("off", "max-autotune")]
+    found = [evaluate(one, Task("forecast", 64), batches, DEVICE, None) for one in models]
     torch.testing.assert_close(*(torch.from_numpy(one.predictions) for one in found), rtol=0.01, atol=0.01)
     assert found[0].metrics["mae"] == pytest.approx(found[1].metrics["mae"], rel=0.01)
 

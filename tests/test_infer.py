@@ -16,10 +16,11 @@ from test_clock import FakeDevice
 from torch import Tensor, nn
 
 from runner.errors import Refusal
+from runner.layout import series_file
 from runner.series import Series
-from runner.study import series_file
 from runner.worker import infer
 from runner.worker.clock import Clock
+from runner.worker.contract import Task
 from runner.worker.digest import digest, lanes, text
 from runner.worker.infer import Answered, answer, stream, streamed
 from runner.worker.train import weights
@@ -48,7 +49,7 @@ def batches(count: int = 99, changed: int = 0) -> Iterator[tuple[Tensor, Tensor]
 
 def answered(model: nn.Module, *words: str, source: Any = None, clock: Clock | None = None) -> Answered:
     config = planted_config("Plain", "phase=infer", *words)
-    return answer(model, source or batches(), config, STEPS, 10, clock or Clock(None))
+    return answer(model, Task("image", 10), source or batches(), config, STEPS, clock or Clock(None))
 
 
 class Watches(nn.Module):

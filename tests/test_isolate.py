@@ -17,9 +17,10 @@ from processes import gone, within
 
 from runner import isolate
 from runner.cell import Cell
+from runner.layout import log_file, record_file, series_file
 from runner.record import Record
 from runner.series import Series
-from runner.study import Study, log_file, record_file, series_file
+from runner.study import Study
 from runner.trial import Trial
 
 Run = Callable[..., tuple[Record, Path]]
@@ -200,7 +201,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {tests!r})
 from pathlib import Path
 from runner import isolate
-from runner.study import trial_file
+from runner.layout import trial_file
 from runner.trial import Trial
 folder = Path({folder!r})
 isolate.PRELOADED = ()

@@ -17,7 +17,7 @@ from traced import trial_of
 
 from runner.errors import StudyError
 from runner.kernel_use import KernelCall, KernelUse
-from runner.study import kernels_file
+from runner.layout import kernels_file
 from runner.worker.kernels import MODULE, OPTIMIZER, Event, KernelProbe, cudnn_convolution, events_of, kernel_calls
 
 pytestmark = pytest.mark.usefixtures("one_thread")

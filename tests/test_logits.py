@@ -12,9 +12,10 @@ from test_evaluate import Scores, scored
 
 from runner.analysis.summary import summarise
 from runner.errors import ConfigError, StudyError
+from runner.layout import logits_file
 from runner.logits import Logits
-from runner.study import logits_file
 from runner.worker import evaluate as evaluating
+from runner.worker.contract import Task
 from runner.worker.evaluate import Evaluated, evaluate
 
 CPU = torch.device("cpu")
@@ -26,7 +27,7 @@ def made(seed: int = 0) -> Logits:
 
 
 def kept(*batches: tuple[torch.Tensor, torch.Tensor], view: str = "image", classes: int = 3) -> Evaluated:
-    return evaluate(Scores(), batches, view, classes, CPU, None, keep_logits=True)
+    return evaluate(Scores(), Task(view, classes), batches, CPU, None, keep_logits=True)
 
 
 def test_what_was_written_is_read_and_equal_logits_are_equal_bytes(tmp_path: Path) -> None:
@@ -64,7 +65,7 @@ def test_arrays_that_do_not_go_together_are_named(
 
 def test_an_evaluation_keeps_them_only_if_it_is_asked() -> None:
     batch = scored([0, 1, 2, 2], [0, 1, 2, 0])
-    assert evaluate(Scores(), [batch], "image", 3, CPU, None).logits is None
+    assert evaluate(Scores(), Task("image", 3), [batch], CPU, None).logits is None
     found = kept(batch, scored([1], [2])).logits
     assert found is not None
     assert found.values.dtype == np.float32 and found.values.argmax(axis=1).tolist() == [0, 1, 2, 2, 1]

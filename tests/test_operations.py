@@ -10,8 +10,8 @@ from torch import nn
 from traced import probed, trial_of
 
 from runner.captured import Captured
+from runner.layout import tensors_file, trace_file
 from runner.operation import Operation
-from runner.study import tensors_file, trace_file
 from runner.trace import Trace
 from runner.worker.operations import OperationProbe
 

@@ -11,10 +11,11 @@ from conftest import TESTS, call, finals
 from one_trial import one_trial
 
 from runner.cell import Cell
+from runner.layout import series_file
 from runner.record import Record
-from runner.schema import cell_config
 from runner.series import Series
-from runner.study import Study, series_file
+from runner.settings import cell_config
+from runner.study import Study
 
 SMALL = ["device=cpu", "threads=1", "train.batch_size=8", "train.steps=4"]
 OURS = [

@@ -15,11 +15,12 @@ from runner.analysis.quantity import settings_of
 from runner.analysis.summary import summarise
 from runner.door import settle
 from runner.errors import ConfigError, StudyError
+from runner.layout import logits_file
 from runner.logits import Logits
 from runner.recipe import Replication
 from runner.report.chain import chain
 from runner.report.markdown import markdown
-from runner.study import Study, logits_file
+from runner.study import Study
 
 CIFAR = ["summers2021", "zhuang2022_noise", "eryilmaz2024", "jordan2023"]
 # A change that contradicts the protocol, and how the report names it.

@@ -13,6 +13,7 @@ from PIL import Image
 
 from runner.analysis.evidence import Evidence
 from runner.analysis.summary import summarise
+from runner.layout import record_file, series_file
 from runner.mode import MODES
 from runner.report.canvas import COLOURS, Frame, png, spread, usual_style
 from runner.report.curves import Curve, left_out, samples_in
@@ -20,7 +21,6 @@ from runner.report.curves import panels_of as first_panels
 from runner.report.drawing import ratios, step_time, total_time
 from runner.report.plots import alternative_text, draw
 from runner.series import Series
-from runner.study import record_file, series_file
 
 ALL = ["step_time.png", "total_time.png", "ratios.png"]
 MOST_BYTES = 80_000

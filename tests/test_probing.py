@@ -14,11 +14,12 @@ from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from runner.cell import Cell
+from runner.layout import kernels_file, record_file, trace_file, trial_file
 from runner.record import Record
-from runner.study import kernels_file, record_file, trace_file, trial_file
 from runner.trial import Trial
 from runner.worker import main
 from runner.worker.clock import Clock
+from runner.worker.contract import Task
 from runner.worker.infer import answer
 from runner.worker.train import train_model
 
@@ -59,7 +60,7 @@ def test_a_probe_of_training_is_around_each_step_and_the_update_in_it(precision:
     notes, config = Notes(), planted_config("Plain", f"precision={precision}")
     handle = register_optimizer_step_post_hook(lambda *_: notes.seen.append("update"))
     try:
-        train_model(notes, batches(), config, 2, 10, Clock(None), lambda: None, notes)
+        train_model(notes, Task("image", 10), batches(), config, 2, Clock(None), lambda: None, notes)
     finally:
         handle.remove()
     one = ["forward", "backward", "optimizing", "update", "optimized", "end"]
@@ -68,7 +69,7 @@ def test_a_probe_of_training_is_around_each_step_and_the_update_in_it(precision:
 
 def test_a_probe_of_answers_is_around_the_model_alone() -> None:
     notes = Notes()
-    answer(notes, batches(), planted_config("Plain", "phase=infer"), 2, 10, Clock(None), notes)
+    answer(notes, Task("image", 10), batches(), planted_config("Plain", "phase=infer"), 2, Clock(None), notes)
     assert notes.seen == ["step 1", "forward", "end", "step 2", "forward", "end"]
 
 

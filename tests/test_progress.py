@@ -1,9 +1,11 @@
 """What a study says of its time, by a clock that the tests set."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from factory import make_cell, make_record
+from many_calls import SETTINGS, make_calls
 
 from runner.analysis.summary import summarise
 from runner.progress import Progress
@@ -50,6 +52,19 @@ def test_nothing_is_told_where_no_time_was(tmp_path: Path, capsys: pytest.Captur
     assert shown(tmp_path, Clock(), 0).trial_s == 0
     shown(tmp_path, Clock(), 5)
     assert "to go" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("step_ms", "said"), [(0.5, " 0.50 ms a call, "), (None, " too few calls, ")])
+def test_what_calls_are_is_not_called_a_step(
+    step_ms: float | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cell = make_cell(**SETTINGS)
+    record = make_record(cell, calls=make_calls())
+    assert record.speed
+    study = Study.ask(tmp_path / "study", {"rounds": 1}, [cell])
+    Progress(study, there=0).show(replace(record, speed=replace(record.speed, step_ms=step_ms)))
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("[1/1]"))
+    assert said in line and "step" not in line
 
 
 def test_rounds_that_a_budget_may_add_are_shown_and_not_missed(

@@ -7,7 +7,8 @@ import pytest
 from composed import composed, settings
 
 from runner.remeasure import GROUP, write_cells
-from runner.schema import cell_config, load
+from runner.schema import load
+from runner.settings import cell_config
 
 CUSTOM = ["model=custom", "model._target_=mine.Net", "dataset=custom", "dataset._target_=mine.data"]
 CELLS = [

@@ -1,6 +1,7 @@
 """The report: its words, its files byte for byte, its command."""
 
 import csv
+import gc
 import os
 import re
 import subprocess
@@ -16,7 +17,9 @@ from markdown_it import MarkdownIt  # comes with rich
 from summaries import make_summary
 
 from runner.analysis.words import percent
+from runner.errors import StudyError
 from runner.jsonfile import read_json
+from runner.layout import record_file
 from runner.report import terminal, write_report
 from runner.report.answer import answers
 from runner.report.markdown import bullets, escaped, markdown, table
@@ -24,7 +27,6 @@ from runner.report.number import NONE, memory, number, number_and_sd
 from runner.report.sheet import sheet
 from runner.report.terminal import show
 from runner.report.text import one_line
-from runner.study import record_file
 
 ROOT = Path(__file__).parent.parent
 
@@ -90,6 +92,16 @@ def test_rebuilding_gives_the_same_bytes(tmp_path):
         path.unlink()
     write_report(study)
     assert files(study) == first
+
+
+def test_the_collector_is_off_for_a_report_alone_also_for_one_that_fails(tmp_path):
+    study = four_modes(tmp_path / "study", rounds=2)
+    write_report(study)
+    assert gc.isenabled()
+    study.study_json.unlink()
+    with pytest.raises(StudyError):
+        write_report(study)
+    assert gc.isenabled()
 
 
 def test_csv_has_a_row_a_cell(tmp_path):
@@ -375,7 +387,7 @@ def test_a_narrow_terminal_folds_and_loses_nothing(tmp_path, monkeypatch, capsys
 
 def test_cpu_is_not_ranked(tmp_path):
     text = report_of(four_modes(tmp_path / "study", environment=lambda cell, number: CPU))
-    assert "- no ranking: the flags cannot act here: no CUDA in use\n" in text
+    assert "- no ranking: without CUDA the flags cannot act: leave them as they are, or measure on a GPU\n" in text
     assert "fastest" not in text
     assert "CPU X" in text.splitlines()[0]
 

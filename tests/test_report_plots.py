@@ -14,6 +14,7 @@ from factory import Plant, four_modes, make_cell, make_series, make_study
 
 from runner.analysis.evidence import Evidence
 from runner.analysis.summary import summarise
+from runner.layout import record_file, series_file
 from runner.report.canvas import BETWEEN, COLOURS, DARK, LIGHT, Frame, svg, usual_style
 from runner.report.curves import samples_in
 from runner.report.equality import equality
@@ -21,7 +22,7 @@ from runner.report.losses import losses
 from runner.report.plots import page_plots
 from runner.report.tradeoff import tradeoff
 from runner.report.trainings import groups_of
-from runner.study import Study, record_file, series_file
+from runner.study import Study
 
 
 @pytest.fixture(autouse=True)

@@ -25,10 +25,11 @@ from runner.analysis.summary import summarise
 from runner.captured import Captured
 from runner.cell import Cell
 from runner.errors import StudyError
+from runner.layout import outputs_file, record_file, tensors_file, trace_file, trial_file
 from runner.operation import Operation, Repeated, Value
 from runner.record import Record
 from runner.repro import _asked, _first_shown, _not_captured, write_repro
-from runner.study import Study, outputs_file, record_file, tensors_file, trace_file, trial_file
+from runner.study import Study
 from runner.trace import Trace
 from runner.trial import Trial
 from runner.worker import reproduce

@@ -52,7 +52,7 @@ def test_the_recorded_positions_are_those_of_the_studys_id(tmp_path: Path) -> No
     [
         ("raise", "failed", 1, "planted failure in step 3"),
         ("exit", "failed", 1, "exit status 7"),
-        ("kill", "failed", 1, "SIGKILL"),
+        pytest.param("kill", "failed", 1, "SIGKILL", marks=pytest.mark.slow),  # quick in faults/test_trials.py
         ("server", "failed", 1, "the interpreter for the trials ended with status -9"),
         ("hang", "timed_out", 1, "timeout=15"),
         ("diverge", "diverged", 0, "loss is nan at step 3"),

@@ -162,3 +162,24 @@ def test_arrays_of_other_lengths_are_not_taken_for_those_read_before(tmp_path: P
     for size in (1, 5, 3):
         make_series(predictions=np.arange(size)).write(tmp_path / "series.npz")
         assert Series.read(tmp_path / "series.npz").predictions.tolist() == list(range(size))
+
+
+def test_a_part_is_what_the_whole_has_and_its_damage_is_noticed(tmp_path: Path) -> None:
+    path, written = tmp_path / "series.npz", make_series()
+    for written_to in (lambda: written.write(path), lambda: without_checksum(path)):
+        written_to()
+        shape, loss = Series.read_part(path, "shape", "loss")
+        assert np.array_equal(shape, written.shape) and np.array_equal(loss, written.loss)
+        assert (shape.dtype, loss.dtype) == (written.shape.dtype, written.loss.dtype)
+    written.write(path)
+    content = path.read_bytes()
+    path.write_bytes(content[:-200] + bytes([content[-200] ^ 1]) + content[-199:])  # in what is not asked for
+    with pytest.raises(StudyError, match=str(path)):
+        Series.read_part(path, "step_ms")
+
+
+def test_a_part_that_is_missing_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "series.npz"
+    np.savez(path, step_ms=np.zeros(3))
+    with pytest.raises(StudyError, match=str(path)):
+        Series.read_part(path, "step_ms", "loss")

@@ -14,9 +14,9 @@ from runner.analysis.accuracy import CellCaptures, accuracies, counterparts
 from runner.analysis.size import operation_sizes
 from runner.captured import Captured, CapturedOperation, write_operations, write_outputs
 from runner.errors import StudyError
+from runner.layout import operations_file, outputs_file
 from runner.operation import Operation, Value
 from runner.size import Output, size_of, ulp_distance
-from runner.study import operations_file, outputs_file
 from runner.trace import Trace
 
 WIDTHS = {"float16": 16, "float32": 32, "float64": 64}

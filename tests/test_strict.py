@@ -15,8 +15,8 @@ from summaries import make_summary
 
 from runner.analysis.flags import not_deterministic
 from runner.cell import Cell
+from runner.layout import log_file
 from runner.report.notes import notes
-from runner.study import log_file
 from runner.worker.strict import collecting, operation_of
 
 SAID = "does not have a deterministic implementation, but you set 'torch.use_deterministic_algorithms(True)'. You can"

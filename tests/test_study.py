@@ -1,11 +1,8 @@
 """The study folder: made once, each trial claimed once, everything read back from disk."""
 
 import json
-import os
 import shutil
-import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 
@@ -14,8 +11,8 @@ from factory import Plant, four_modes, make_cell, make_record, make_series, make
 
 from runner.errors import StudyError
 from runner.kernel_use import KernelUse
-from runner.owner import HEARTBEAT_TIMEOUT_S, Owner
-from runner.study import Study, kernels_file, record_file, series_file, trace_file, trial_file
+from runner.layout import kernels_file, record_file, series_file, trace_file, trial_file
+from runner.study import Study
 from runner.trace import Trace
 from runner.trial import Trial
 
@@ -88,45 +85,6 @@ def test_many_processes_that_ask_at_once_make_one_study(tmp_path: Path) -> None:
 def test_a_study_that_was_broken_off_while_it_was_made_is_made_whole(tmp_path: Path) -> None:
     (tmp_path / "study" / "cells" / make_cell().id).mkdir(parents=True)
     assert Study.ask(tmp_path / "study", ASKED, [make_cell()]).cells() == [make_cell()]
-
-
-@pytest.fixture
-def dead() -> Owner:
-    """A process that has ended."""
-    return replace(Owner.here(), pid=os.getpid(), started=0.0)
-
-
-def test_a_trial_is_its_owners_only_while_that_one_lives(study: Study, dead: Owner) -> None:
-    (study.folder / "owners").mkdir()
-    living = Owner.here()
-    for owner in (living, dead):
-        owner.write(study.owner_file(owner.name))
-    trials = [Trial.of(make_cell(), number, 0, "cpu") for number in range(2)]
-    folders = [study.claim(trial, owner.name) for trial, owner in zip(trials, (living, dead), strict=True)]
-    assert [study.owner_of(folder) for folder in folders if folder] == [living, None]
-    assert study.owners() == [living]
-
-
-def test_what_the_dead_left_half_made_is_removed_and_what_the_living_make_is_not(study: Study, dead: Owner) -> None:
-    (study.folder / "owners").mkdir()
-    living, cell = Owner.here(), study.trial_folder(make_cell().id, 0).parent
-    for owner in (living, dead):
-        owner.write(study.owner_file(owner.name))
-        (cell / f".trial-000.{owner.name}.abc").mkdir()
-    study.remove_leftovers()
-    assert [path.name for path in cell.glob(".trial*")] == [f".trial-000.{living.name}.abc"]
-    assert study.owners() == [living]
-    assert not study.owner_file(dead.name).exists()
-
-
-def test_a_process_elsewhere_is_dead_when_it_has_been_silent_by_the_file_systems_clock(study: Study) -> None:
-    elsewhere = replace(Owner.here(), machine="another")
-    file = study.owner_file(elsewhere.name)
-    file.parent.mkdir()
-    elsewhere.write(file)
-    assert study.owners() == [elsewhere]
-    os.utime(file, (time.time() - HEARTBEAT_TIMEOUT_S - 1,) * 2)
-    assert study.owners() == []
 
 
 def test_a_trial_that_is_done_again_leaves_its_first_attempt_on_disk_and_counts_once(study: Study) -> None:
@@ -215,10 +173,13 @@ def test_a_record_may_be_without_series(study: Study) -> None:
     folder = study.claim(Trial.of(cell, 0, 0, "cpu"), "me")
     assert folder is not None
     assert study.series(make_record(cell)) is None
+    assert study.series_part(make_record(cell), "loss") is None
     make_series().write(series_file(folder))
     found = study.series(make_record(cell))
     assert found is not None
     assert (found.step_ms == make_series().step_ms).all()
+    part = study.series_part(make_record(cell), "loss")
+    assert part is not None and len(part) == 1 and (part[0] == make_series().loss).all()
 
 
 def test_what_a_probe_left_is_read_and_a_damaged_file_is_named(study: Study) -> None:
@@ -276,35 +237,6 @@ def test_a_copy_of_a_trial_set_aside_is_no_trial(tmp_path: Path) -> None:
     (folder,) = (tmp_path / "study" / "cells").iterdir()
     shutil.copytree(folder / "trial-001", folder / "trial-001.bak")
     assert len(made.records()) == 2
-
-
-def test_a_copy_of_a_study_at_work_does_not_take_the_originals_process_for_its_own(
-    study: Study, tmp_path: Path
-) -> None:
-    (study.folder / "owners").mkdir()
-    owner = Owner.here(study.folder)
-    owner.write(study.owner_file(owner.name))
-    copy = Study(Path(shutil.copytree(study.folder, tmp_path / "copy")))
-    assert study.owners() == [owner]
-    assert copy.owners() == []
-
-
-def test_a_heartbeat_from_the_future_is_none(study: Study) -> None:
-    elsewhere = replace(Owner.here(), machine="another")
-    file = study.owner_file(elsewhere.name)
-    file.parent.mkdir()
-    elsewhere.write(file)
-    os.utime(file, (time.time() + 10 * HEARTBEAT_TIMEOUT_S,) * 2)
-    assert study.owners() == []
-
-
-@pytest.mark.parametrize("content", ["garbage", "[" * 100_000, '{"schema": 2}', '{"schema": 1, "pid": 7}'])
-def test_a_damaged_owner_that_no_claim_names_matters_to_nobody(content: str, study: Study) -> None:
-    (study.folder / "owners").mkdir()
-    study.owner_file("damaged").write_text(content)
-    assert study.owners() == []
-    study.remove_leftovers()
-    assert study.owner_file("damaged").exists()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from factory import CPU, GPU, Plant, four_modes, make_cell, make_study
 from runner.analysis.sample import baselines
 from runner.analysis.summary import summarise
 from runner.jsonfile import plain
-from runner.study import record_file
+from runner.layout import record_file
 
 CELL_KEYS = {"cell", "label", "config", "n", "failed", "diverged", "missing", "reproducibility", "speed", "metrics"}
 SPEED_KEYS = {
@@ -190,5 +190,5 @@ def test_inert_studies_rank_nothing(tmp_path):
     summary = summarise(four_modes(tmp_path / "study", environment=lambda cell, number: CPU))
     assert {cell["speed"]["ratio_to_baseline"]["verdict"] for cell in summary["cells"]} == {"inert"}
     assert all(cell["speed"]["autotune_s"] is None for cell in summary["cells"])
-    undecided = {"undecided": "the flags cannot act here: no CUDA in use"}
+    undecided = {"undecided": "without CUDA the flags cannot act: leave them as they are, or measure on a GPU"}
     assert summary["recommendation"] == {"fastest": undecided, "reproducible": undecided, "balanced": undecided}

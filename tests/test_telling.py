@@ -14,8 +14,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from runner.reached import Reached
 from runner.worker.clock import Clock
+from runner.worker.contract import Task
 from runner.worker.infer import answer
-from runner.worker.telling import EVERY_S, Late, Telling, loss_reader
+from runner.worker.telling import EVERY_S, LateLoss, Telling, loss_reader
 from runner.worker.train import train_model
 
 STEPS, STEP_S = 20, 0.25
@@ -74,11 +75,13 @@ def batches() -> Iterator[tuple[Tensor, Tensor]]:
 
 def train(clock: Clock, telling: Telling) -> Any:
     config = planted_config("Plain", "train.optimizer=sgd")
-    return train_model(Plain(), batches(), config, STEPS, 10, clock, lambda: None, telling=telling)
+    return train_model(Plain(), Task("image", 10), batches(), config, STEPS, clock, lambda: None, telling=telling)
 
 
 def infer(clock: Clock, telling: Telling) -> Any:
-    return answer(Plain(), batches(), planted_config("Plain", "phase=infer"), STEPS, 10, clock, telling=telling)
+    return answer(
+        Plain(), Task("image", 10), batches(), planted_config("Plain", "phase=infer"), STEPS, clock, telling=telling
+    )
 
 
 @pytest.fixture
@@ -140,7 +143,7 @@ class Copied:
 
 def test_a_loss_on_the_device_is_read_from_its_copy_when_that_has_arrived() -> None:
     copied, copy = Copied(), torch.empty(())
-    late, losses = Late(copy, copied), [torch.tensor(value) for value in (4.0, 3.0, 2.0, 1.0)]
+    late, losses = LateLoss(copy, copied), [torch.tensor(value) for value in (4.0, 3.0, 2.0, 1.0)]
     with Reads(SteppingClock(Now())) as reads:
         assert late(losses[0]) is None
         assert late(losses[1]) is None  # the copy is still on its way: nothing is read, and none is asked for on top
@@ -153,7 +156,7 @@ def test_a_loss_on_the_device_is_read_from_its_copy_when_that_has_arrived() -> N
 
 
 def test_a_loss_that_the_device_would_have_to_convert_is_left_out() -> None:
-    late = Late(torch.empty(()), Copied())
+    late = LateLoss(torch.empty(()), Copied())
     assert late(torch.tensor(1.0, dtype=torch.float64)) is None
     assert not late._asked
 

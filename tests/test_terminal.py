@@ -27,8 +27,21 @@ def bars(one: Screen) -> list[str]:
 
 def settled(one: Screen) -> None:
     """Let the bar be drawn a few times more."""
-    drawn = one.raw.count(b"\x1b[2K")
-    one.until(lambda: one.raw.count(b"\x1b[2K") > drawn + 8)
+    before = one.redrawn
+    one.until(lambda: one.redrawn >= before + 3)
+
+
+def test_half_a_drawing_does_not_count(tmp_path: Path) -> None:
+    """Planted: the second drawing stops within its line, and goes on when a file is there."""
+    lines = ["import pathlib, time", r"print('one\r\x1b[2Ktw', end='', flush=True)"]
+    lines += ["while not pathlib.Path('on').exists():", "    time.sleep(0.01)", r"print('o\r\x1b[2Kthree', end='')"]
+    with screen([sys.executable, "-c", "\n".join(lines)], tmp_path) as one:
+        one.until(lambda: one.raw.endswith(b"tw"))
+        assert one.lines == ["one"] and one.redrawn == 0
+        (tmp_path / "on").touch()
+        one.until(lambda: one.redrawn == 1)
+        assert one.ended() == 0
+        assert one.lines == ["three"]
 
 
 @pytest.mark.parametrize("columns", [80, 40])
@@ -36,16 +49,16 @@ def settled(one: Screen) -> None:
 def test_the_bar_stands_below_all_lines_and_leaves_nothing(
     columns: int, variables: dict[str, str], tmp_path: Path
 ) -> None:
-    with screen([*WATCHED, str(tmp_path)], tmp_path, columns, **variables) as one:
-        one.until(lambda: "loss 0.4322" in one.text)
+    with screen([*WATCHED, str(tmp_path)], tmp_path, columns, 24, **variables) as one:
+        one.until(lambda: "loss 0.4322" in one.text and " 16/16" in one.text)
         settled(one)
         first, second, last = one.lines[-3:]
         assert first.startswith("default (F,F)") and "7/16" in first and first.endswith("loss 0.4322")
         assert second.startswith("benchmark (F,T)") and second.endswith("16/16")
         assert last.startswith("0/3")
         (tmp_path / "fail").touch()
-        one.until(lambda: "loss nan" in one.text)
-        settled(one)  # what came first may have been half a bar
+        one.until(lambda: "loss nan" in one.text and " 16/16" not in one.text)
+        settled(one)
         assert "[1/3] round 1/1  benchmark (F,T) failed" in one.lines
         assert any(line.startswith("    failed: planted: \ufffd[31m") for line in one.lines)
         assert [line[:7] for line in one.lines[-3:-1]] == ["default", "determi"]
@@ -69,7 +82,7 @@ def test_a_window_that_changes_its_size_keeps_one_bar(tmp_path: Path) -> None:
     with screen([*WATCHED, str(tmp_path)], tmp_path, 100) as one:
         one.until(lambda: "loss 0.4322" in one.text)
         for columns in (60, 100, 44):
-            one.resize(columns, 24, lambda: settled(one))
+            one.resize(columns, 24)
             settled(one)
             assert one.text.count("0.4322") == 1
             assert len(one.lines[-1]) <= columns

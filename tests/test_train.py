@@ -13,16 +13,17 @@ from composed import planted_config
 from planted import Plain, plain_data
 from test_clock import SECONDS
 from torch import Tensor, nn
-from torch.optim import SGD, Adam, AdamW
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from runner.errors import Refusal
 from runner.worker.clock import Clock
+from runner.worker.contract import Task
 from runner.worker.digest import digest, lanes, text
 from runner.worker.evaluate import evaluate
-from runner.worker.train import AUTOCAST, Trained, make_optimizer, make_schedule, train_model, weights
+from runner.worker.train import AUTOCAST, Trained, train_model, weights
 
 Batch = tuple[Tensor, Tensor]
+TASK = Task("image", 10)
 
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -64,7 +65,7 @@ def trained(
     torch.manual_seed(7)
     config = planted_config("Plain", *words)
     found = source or batches()
-    return train_model(model.train(), found, config, steps, 10, Clock(None), evaluation, number=number)
+    return train_model(model.train(), TASK, found, config, steps, Clock(None), evaluation, number=number)
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ def evaluating(model: nn.Module) -> Callable[[], Any]:
     _, test = plain_data()
     items = [test[index] for index in range(64)]
     batch = torch.stack([one for one, _ in items]), torch.stack([target for _, target in items])
-    return lambda: evaluate(model, [batch, batch], "image", 10, torch.device("cpu"), None)
+    return lambda: evaluate(model, TASK, [batch, batch], torch.device("cpu"), None)
 
 
 def test_evaluating_more_often_changes_nothing_that_training_leaves() -> None:
@@ -147,70 +148,6 @@ def test_every_precision_trains_on_a_cpu(precision: str) -> None:
     assert torch.stack(losses[-16:]).mean() < torch.stack(losses[:16]).mean()
 
 
-def test_a_cosine_falls_from_the_learning_rate_to_0(model: nn.Module) -> None:
-    train = planted_config("Plain", "train.schedule=cosine", "train.learning_rate=0.5")["train"]
-    optimizer = make_optimizer(model, train)
-    schedule, rates = make_schedule(optimizer, train, 10), []
-    assert schedule is not None
-    for _ in range(10):
-        rates.append(optimizer.param_groups[0]["lr"])
-        optimizer.step()
-        schedule.step()
-    assert rates[0] == 0.5
-    assert rates[5] == pytest.approx(0.25)
-    assert rates == sorted(rates, reverse=True)
-    assert optimizer.param_groups[0]["lr"] == pytest.approx(0, abs=1e-12)
-
-
-def rates(model: nn.Module, steps: int, *words: str) -> list[float]:
-    """The learning rate of each step, and the one after the last."""
-    train = planted_config("Plain", "train.learning_rate=0.5", "train.optimizer=sgd", *words)["train"]
-    optimizer = make_optimizer(model, train)
-    schedule, found = make_schedule(optimizer, train, steps), []
-    assert schedule is not None
-    for _ in range(steps):
-        found.append(optimizer.param_groups[0]["lr"])
-        optimizer.step()
-        schedule.step()
-    return [*found, optimizer.param_groups[0]["lr"]]
-
-
-def test_a_line_falls_from_the_learning_rate_to_0(model: nn.Module) -> None:
-    assert rates(model, 5, "train.schedule=linear") == pytest.approx([0.5, 0.4, 0.3, 0.2, 0.1, 0])
-
-
-@pytest.mark.parametrize("schedule", ["linear", "cosine"])
-def test_a_warm_up_ends_where_the_schedule_goes_on_as_without_one(schedule: str, model: nn.Module) -> None:
-    plain = rates(model, 10, f"train.schedule={schedule}")
-    warmed = rates(model, 10, f"train.schedule={schedule}", "train.warmup_steps=4")
-    assert warmed[:4] == pytest.approx([0, 0.125, 0.25, 0.375])
-    assert warmed[4:] == pytest.approx(plain[4:], abs=1e-9)
-
-
-def test_a_warm_up_can_stand_alone_and_be_longer_than_the_training(model: nn.Module) -> None:
-    assert rates(model, 4, "train.warmup_steps=2") == pytest.approx([0, 0.25, 0.5, 0.5, 0.5])
-    assert rates(model, 2, "train.epochs=1", "train.steps=null", "train.warmup_steps=10") == pytest.approx(
-        [0, 0.05, 0.1]
-    )
-
-
-def test_biases_and_scales_learn_at_a_factor_of_the_rate_whatever_the_schedule() -> None:
-    model, words = Noisy(), ["train.bias_factor=0.1", "train.learning_rate=0.5", "train.schedule=linear"]
-    train = planted_config("Plain", "train.optimizer=sgd", *words)["train"]
-    optimizer = make_optimizer(model, train)
-    schedule = make_schedule(optimizer, train, 10)
-    assert schedule is not None
-    by_rate = {group["lr"]: {id(one) for one in group["params"]} for group in optimizer.param_groups}
-    convolution, norm, linear = model.net[0], model.net[1], model.net[5]
-    assert by_rate == {
-        0.5: {id(convolution.weight), id(linear.weight)},
-        0.05: {id(convolution.bias), id(norm.weight), id(norm.bias), id(linear.bias)},
-    }
-    optimizer.step()
-    schedule.step()
-    assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([0.45, 0.045])
-
-
 def test_biases_that_learn_at_a_factor_move_by_that_factor(model: nn.Module) -> None:
     moved = []
     for factor in ("1", "0.25", "0"):
@@ -228,7 +165,7 @@ def test_the_cell_of_an_older_study_trains_as_it_did(model: nn.Module) -> None:
     older = {key: config["train"][key] for key in (*OLD_KEYS, "learning_rate", "momentum", "weight_decay")}
     for train in (config["train"], older):
         other = deepcopy(model)
-        train_model(other, batches(), config | {"train": train}, 4, 10, Clock(None), lambda: None)
+        train_model(other, TASK, batches(), config | {"train": train}, 4, Clock(None), lambda: None)
         left.append(digest(weights(other)))
     assert len(set(left)) == 1
 
@@ -241,26 +178,6 @@ def test_the_schedule_is_stepped_with_the_training(model: nn.Module) -> None:
     same, differs = trained(one, steps=8), trained(other, "train.schedule=cosine", steps=8)
     assert text(same.weights[1]) == text(differs.weights[1])
     assert text(same.weights[2]) != text(differs.weights[2])
-
-
-def test_there_is_no_schedule_unless_asked_for(model: nn.Module) -> None:
-    train = planted_config("Plain", "train.schedule=constant")["train"]
-    assert make_schedule(make_optimizer(model, train), train, 10) is None
-
-
-def test_an_optimizer_is_what_the_settings_say(model: nn.Module) -> None:
-    words = ["train.learning_rate=0.1", "train.momentum=0.5", "train.nesterov=true", "train.weight_decay=0.01"]
-    for name, kind, keys in (
-        ("sgd", SGD, ["lr", "momentum", "nesterov", "weight_decay"]),
-        ("adam", Adam, ["lr", "weight_decay"]),
-        ("adamw", AdamW, ["lr", "weight_decay"]),
-    ):
-        optimizer = make_optimizer(model, planted_config("Plain", f"train.optimizer={name}", *words)["train"])
-        group = optimizer.param_groups[0]
-        wanted = {"lr": 0.1, "momentum": 0.5, "nesterov": True, "weight_decay": 0.01}
-        assert type(optimizer) is kind
-        assert {key: group[key] for key in keys} == {key: wanted[key] for key in keys}
-        assert len(group["params"]) == len(list(model.parameters()))
 
 
 def test_targets_that_name_no_class_are_refused_in_the_first_step(model: nn.Module) -> None:
@@ -323,7 +240,7 @@ def test_a_step_is_forward_backward_and_update_and_nothing_else(monkeypatch: pyt
     monkeypatch.setattr("runner.worker.train.lanes", slow_lanes)
     config = planted_config("Plain", "train.evaluate_every=2", "train.optimizer=sgd")
     with register_optimizer_step_post_hook(lambda *_: model.passes(13)):
-        train_model(model, slow_batches(), config, 12, 10, clock, slow_evaluation)
+        train_model(model, TASK, slow_batches(), config, 12, clock, slow_evaluation)
     times = clock.read()
     assert times.step_ms == pytest.approx([3 + 2 + 13] * 12)
     assert times.wait_ms == pytest.approx([7] * 12)
@@ -347,7 +264,7 @@ class Stopwatch(nn.Module):
 @pytest.mark.slow  # of a real host's noise: on a busy one 2 % are too few
 def test_an_outside_stopwatch_agrees_with_the_steady_step() -> None:
     model, clock, ready = Stopwatch(), Clock(None), cycle(islice(batches(32), 4))
-    train_model(model, ready, planted_config("Plain"), 40, 10, clock, lambda: None)
+    train_model(model, TASK, ready, planted_config("Plain"), 40, clock, lambda: None)
     # From start to start, step by step: a batch's digest comes on top, next to nothing beside steps as long as these.
     times, outside_ms = clock.read(), np.diff(model.starts[1:]) * 1000
     beside_ms = np.median(outside_ms - times.step_ms[1:-1])

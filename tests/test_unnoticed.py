@@ -14,6 +14,7 @@ from runner.models.resnet import resnet
 from runner.models.unet import unet
 from runner.trial import Trial
 from runner.worker.clock import Clock
+from runner.worker.contract import Task
 from runner.worker.digest import digest
 from runner.worker.probe import NO_PROBE, Probe, probe_of
 from runner.worker.train import train_model
@@ -49,7 +50,7 @@ def training(name: str, precision: str, probed: Callable[[nn.Module], Probe] = l
     train = {"optimizer": "adamw", "learning_rate": 0.01, "weight_decay": 0.1, "schedule": "cosine"}
     config = {"train": train | {"evaluate_every": 0}, "dataset": {"view": view}, "precision": {"name": precision}}
     probe = probed(model)
-    left = train_model(model, batches, config, 3, 10, Clock(None), lambda: None, probe)
+    left = train_model(model, Task(view, 10), batches, config, 3, Clock(None), lambda: None, probe)
     assert not any(one._forward_hooks or one._forward_pre_hooks for one in model.modules())
     return digest([*model.state_dict().values(), *left.losses, torch.get_rng_state()]), probe
 

@@ -8,7 +8,8 @@ from conftest import call
 from factory import four_modes
 from tracked import find, new_store
 
-from runner.study import Study, record_file
+from runner.layout import record_file
+from runner.study import Study
 from runner.tracking.store import connect
 from runner.upload import upload
 

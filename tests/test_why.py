@@ -15,12 +15,13 @@ from runner import repro, why
 from runner.analysis.summary import summarise
 from runner.cell import Cell
 from runner.kernel_use import KernelCall, KernelUse
+from runner.layout import kernels_file, trace_file
 from runner.report import write_report
 from runner.report.__main__ import main as report_main
 from runner.report.chain import chain
 from runner.report.terminal import show
 from runner.report.why import short_lines, why_lines
-from runner.study import Study, kernels_file, trace_file
+from runner.study import Study
 
 PROBE = {"name": "ops", "steps": 2, "repeat": True}
 DIFFERS = Plant(loss_step=2, weights_step=1)

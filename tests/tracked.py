@@ -15,9 +15,10 @@ from mlflow.tracking import MlflowClient
 from runner import tracking
 from runner.analysis.summary import summarise
 from runner.cell import Cell
+from runner.layout import record_file, series_file
 from runner.record import Record
 from runner.series import Series
-from runner.study import Study, record_file, series_file
+from runner.study import Study
 from runner.trial import Trial
 
 # Each process is a new one, but MLflow, which takes seconds to load, is loaded once.

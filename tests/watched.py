@@ -10,11 +10,12 @@ from pathlib import Path
 from factory import CPU, Plant, make_cell, make_record, make_series
 
 from runner.interrupt import terminable
+from runner.layout import reached_file, record_file, series_file
 from runner.progress import Progress
 from runner.reached import Reached
 from runner.report import write_report
 from runner.report.terminal import show
-from runner.study import Study, reached_file, record_file, series_file
+from runner.study import Study
 
 CELLS = [make_cell("default"), make_cell("benchmark"), make_cell("deterministic")]
 BAD = "planted: \x1b[31m\x1b]0;title\x07 escapes\r\nsecond line"

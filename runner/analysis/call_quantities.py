@@ -9,7 +9,7 @@ from runner.analysis.calls import counting, loop_of
 from runner.analysis.figure import Figure, mean_interval
 from runner.analysis.first_steps import LEAST_TUNING_S, cold_trials
 from runner.analysis.measured import Answer, Measured, Measurement
-from runner.analysis.ratio import compare, pairs_of
+from runner.analysis.ratio import compare, decide, pairs_of
 from runner.mode import mode_name
 from runner.recipe import Published
 
@@ -58,10 +58,8 @@ def loop_verdict(own: Measurement, other: Measurement) -> Answer:
     if isinstance(ratio, str) or ratio.ci95 is None:
         return ratio if isinstance(ratio, str) else "one round has no interval"
     low, high = ratio.ci95
-    word = "faster" if high < 1 else "slower" if low > 1 else "undecided"
-    if 1 / (1 + own.margin) < low and high < 1 + own.margin:
-        word = "equivalent"
-    return Measured(word, None, ratio.trials, note=f"{float(ratio.value):.3f} [{low:.3f}, {high:.3f}]")
+    note = f"{float(ratio.value):.3f} [{low:.3f}, {high:.3f}]"
+    return Measured(decide(ratio.ci95, own.margin), None, ratio.trials, note=note)
 
 
 def step_verdict(own: Measurement, other: Measurement) -> Answer:

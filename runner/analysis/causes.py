@@ -18,6 +18,7 @@ KINDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("other code of the model or data set", ("code",)),
     ("another model", ("model.",)),
     ("other precision", ("precision.",)),
+    ("another number of steps", ("train.steps",)),
     ("other settings", ("train.", "phase")),
     ("another device", ("device",)),
     ("another number of threads", ("threads",)),
@@ -114,6 +115,8 @@ def causes(changes: Sequence[Change], parted: Parting, own_data: bool = False) -
 def _order(parted: Parting, own_data: bool) -> list[str]:
     """The kinds, the likeliest first, as far as it is seen where the cells part."""
     order = list(_NAMES)
+    if parted.by_end:
+        order = ["another number of steps", *order]
     if not _parts_by_data(parted):  # then no setting of the data has had an effect
         order = [*(name for name in order if name != "other data"), "other data"]
     elif own_data:
@@ -125,7 +128,8 @@ def _order(parted: Parting, own_data: bool) -> list[str]:
 
 def _parts_by_data(parted: Parting) -> bool:
     """Whether the data differ, and nothing in a step before them."""
-    return parted.data_step is not None and (parted.initial or parted.first == (parted.data_step, 0))
+    there = parted.data_step is not None and parted.data_step <= parted.steps  # else one training has ended before
+    return there and (parted.initial or parted.first == (parted.data_step, 0))
 
 
 def _seen(kinds: dict[str, list[Change]], parted: Parting) -> dict[str, str]:
@@ -133,6 +137,8 @@ def _seen(kinds: dict[str, list[Change]], parted: Parting) -> dict[str, str]:
     found = {}
     if _parts_by_data(parted) and not kinds["another seed"]:
         found["other data"] = f"the inputs or targets of step {parted.data_step} differ"
+    if parted.by_end and not kinds["another number of steps"]:
+        found["another number of steps"] = f"one training ends after step {parted.steps}, another goes on"
     if parted.initial and not any(kinds[name] for name in _MAKE_WEIGHTS):
         found["other initial weights"] = (
             "they differ before the first step, though seed, model and PyTorch are the same"

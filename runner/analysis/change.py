@@ -14,7 +14,7 @@ from runner.analysis.environment import ENVIRONMENT, Environment
 from runner.analysis.evidence import Evidence
 from runner.analysis.ratio import Ratio, compare, decide
 from runner.analysis.sample import Sample
-from runner.analysis.words import across_words, percent
+from runner.analysis.words import across_words, percent, ratio_end
 from runner.cell import Cell, flatten
 from runner.jsonfile import canonical
 
@@ -119,7 +119,7 @@ def _cost(ratio: Ratio, margin: float, phase: str) -> str:
         return f"its cost is not known: {ratio.why}"
     if ratio.verdict == "inert":
         return "the flags cannot act here without CUDA"
-    interval = f" [{ratio.ci95[0]:.3f}, {ratio.ci95[1]:.3f}]" if ratio.ci95 else ""
+    interval = f" [{', '.join(map(ratio_end, ratio.ci95))}]" if ratio.ci95 else ""
     unpaired = "" if ratio.paired else f", unpaired ({ratio.why})"
     figure = f"{ratio.value:.3f}{interval} times{unpaired}"
     if ratio.verdict == "undecided":

@@ -19,6 +19,7 @@ from runner.plan import USUAL
 from runner.trace import Trace
 
 Relation = Literal["same", "differs", "unsteady"]
+SAME = Parting(0, False, None, None, None, None, False)  # nothing parts two cells of the same bits
 MOST_TRACED = 20  # a trace of the operations of more steps takes long
 
 
@@ -89,13 +90,14 @@ def _pair(before: Facts, after: Facts, first: Side, second: Side, comparisons: i
     unsteady = tuple(index for index, one in enumerate(inside) if one.first is not None)
     changes = changes_of(before, after, (first.version, second.version))
     own_data = "_target_" in after.config.get("dataset", {})
+    relation = _relation(parted, inside, (before, after))
     return Pair(
         before=before,
         after=after,
-        relation=_relation(parted, inside, (before, after)),
+        relation=relation,
         parted=parted,
         unsteady_sides=unsteady,
-        causes=causes(changes, parted, own_data),
+        causes=causes(changes, SAME if relation == "same" else parted, own_data),
         ratio=_ratio(before, after, comparisons),
         kernels=_kernels(first, before, second, after),
         operation=_operation(first.traces.get(before.label), second.traces.get(after.label), parted),

@@ -25,6 +25,8 @@ class Divergence:
     `poked`: each trial had another weight changed on purpose, so that weights differ by design.
     `subject` is what these checkpoints and `unique_weights` are of: with phase=infer all outputs so far, with
     phase=calls all results: outputs and gradients.
+    `fewest_steps`: trials took different numbers of steps, and none fewer than these, after which data and losses are
+    said to differ; None where all took as many. `evaluated` is False where no evaluation is seen, with phase=attach.
 
     All this is about processes, each with its first training. `repeats` is how many trainings each process did from the
     same state; `within_process` is the verdict over those of one process, the worst of all, and `within_differing` in
@@ -47,6 +49,8 @@ class Divergence:
     within_process: ReproducibilityVerdict | None = None
     within_differing: int = 0
     poked: bool = False
+    fewest_steps: int | None = None
+    evaluated: bool = True
 
     @property
     def first_diverging_step(self) -> int | None:
@@ -55,6 +59,18 @@ class Divergence:
             return 0
         steps = (self.first_data_step, self.first_loss_step, self.weights_differ_after)
         return min((step for step in steps if step is not None), default=None)
+
+    @property
+    def other_data(self) -> bool:
+        """Whether a step that all trials took got other data in some."""
+        return self._in_all(self.first_data_step)
+
+    @property
+    def _other_losses(self) -> bool:
+        return self._in_all(self.first_loss_step)
+
+    def _in_all(self, step: int | None) -> bool:
+        return step is not None and (self.fewest_steps is None or step <= self.fewest_steps)
 
     @property
     def bound_95(self) -> float | None:
@@ -73,13 +89,17 @@ class Divergence:
             return "one trial: nothing to compare" if self.trials else "no finished trial"
         parts = [
             "same start" if self.same_start else "different start",
-            f"data differ first at step {self.first_data_step}" if self.first_data_step else "same data",
-            f"first loss difference at step {self.first_loss_step}" if self.first_loss_step else "same losses",
+            f"data differ first at step {self.first_data_step}" if self.other_data else "same data",
+            f"first loss difference at step {self.first_loss_step}" if self._other_losses else "same losses",
             self._weights,
             "same evaluation" if self.same_evaluation else "evaluation differs",
         ]
         if self.subject == "results":  # calls have no losses and no evaluation
             parts = [*parts[:2], self._weights]
+        elif not self.evaluated:
+            parts = parts[:-1]
+        if self.fewest_steps is not None:
+            parts.append(f"different numbers of steps, the fewest {self.fewest_steps}")
         seeds = f" (by design the seeds differ: {', '.join(self.seeds_varied)})" if self.seeds_varied else ""
         return ", ".join(parts) + seeds + (f" ({ON_PURPOSE})" if self.poked else "")
 
@@ -104,6 +124,7 @@ def divergence(
     """Compare the finished trials of one cell by their digests, and by their series where these are there."""
     digests = [record.digests for record in records if record.digests]
     equal_after, differ_after = _weights_part(records)
+    steps = {len(one.data) for one in series}
     return Divergence(
         subject=SUBJECTS.get(phase, "weights"),
         trials=len(digests),
@@ -118,6 +139,8 @@ def divergence(
         weights_differ_after=differ_after,
         same_evaluation=_same_evaluation(digests),
         poked=poked,
+        fewest_steps=min(steps) if len(steps) > 1 else None,
+        evaluated=phase != "attach",
         **_within(records),
     )
 

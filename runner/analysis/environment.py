@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from runner.jsonfile import canonical
@@ -45,12 +45,12 @@ class Environment:
     @classmethod
     def of(cls, record: Record) -> "Environment":
         """The environment in which a trial took place."""
-        return cls({key: record.environment.get(key) for key in ENVIRONMENT})
+        return _environment(*map(record.environment.get, ENVIRONMENT))
 
-    @property
+    @cached_property
     def id(self) -> str:
         """A short stable name: the digest of the values' canonical JSON."""
-        return _id(tuple(self.values), *self.values.values())
+        return hashlib.sha256(canonical(self.values).encode()).hexdigest()[:8]
 
     @property
     def cuda(self) -> bool:
@@ -64,9 +64,9 @@ class Environment:
 
 
 @lru_cache(typed=True)
-def _id(keys: tuple[str, ...], *values: Plain) -> str:
+def _environment(*values: Plain) -> Environment:
     """Kept: every trial of a study has an environment, and as a rule they are all the same one."""
-    return hashlib.sha256(canonical(dict(zip(keys, values, strict=True))).encode()).hexdigest()[:8]
+    return Environment(dict(zip(ENVIRONMENT, values, strict=True)))
 
 
 def environments_of(records: Iterable[Record]) -> dict[str, Environment]:

@@ -9,9 +9,10 @@ from runner.analysis.looks import Looks
 from runner.cell import Cell
 from runner.errors import StudyError
 from runner.jsonfile import of_fields
+from runner.layout import record_file
 from runner.plan import USUAL, Plan
 from runner.record import Record
-from runner.study import Study, record_file
+from runner.study import Study
 
 
 @dataclass(frozen=True)

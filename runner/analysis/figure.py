@@ -45,7 +45,8 @@ class Figure:
 
 def sample_sd(values: Sequence[float]) -> float:
     """The sample standard deviation (n - 1) of at least two values, exactly 0 for equal ones."""
-    return float(np.std(values, ddof=1)) if np.ptp(values) else 0.0
+    found = np.asarray(values)
+    return float(np.std(found, ddof=1)) if np.ptp(found) else 0.0
 
 
 def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval | None:
@@ -55,7 +56,7 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval | No
     mean, error = float(np.mean(values)), sample_sd(values) / float(np.sqrt(len(values)))
     if error == 0:
         return mean, mean
-    half_width = _t(level, len(values) - 1) * error
+    half_width = t_quantile(level, len(values) - 1) * error
     return mean - half_width, mean + half_width
 
 
@@ -69,7 +70,7 @@ def sd_interval(values: Sequence[float], level: float = 0.95) -> Interval | None
 
 
 @cache
-def _t(level: float, freedom: int) -> float:
+def t_quantile(level: float, freedom: int) -> float:
     """The quantile that bounds so much of Student's t on both sides; kept, because a study asks for few and often."""
     return float(stats.t.interval(level, freedom)[1])
 

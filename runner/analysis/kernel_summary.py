@@ -24,7 +24,7 @@ class CellKernels:
     @classmethod
     def of(cls, study: Study, sample: Sample) -> "CellKernels":
         """Read a cell's kernels: none without probe=kernels."""
-        uses, damaged = readable(sample.finished, study.kernels)
+        uses, damaged = readable(sample.finished if sample.cell.probe == "kernels" else [], study.kernels)
         return cls(sample, uses, damaged)
 
     def summary(self) -> dict[str, Any] | None:

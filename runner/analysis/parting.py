@@ -35,6 +35,11 @@ class Parting:
         found += [(END, 0)] if self.evaluation else []
         return min(found, default=None)
 
+    @property
+    def by_end(self) -> bool:
+        """Whether nothing differs up to the end of the shortest training, and others go on."""
+        return self.data_step == self.steps + 1 and self.first == (self.data_step, 0)
+
 
 def parting(trainings: Sequence[Bits]) -> Parting:
     """Compare trainings, at least one."""

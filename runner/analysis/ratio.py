@@ -44,7 +44,7 @@ class Ratio:
 def pairs_of(sample: Sample, baseline: Sample) -> list[tuple[Record, Record]]:
     """The trials of both samples whose speed counts and that share round, host and GPU (by UUID)."""
     there = {_place(record): record for record in baseline.timed}
-    return [(record, there[_place(record)]) for record in sample.timed if _place(record) in there]
+    return [(record, there[place]) for record in sample.timed if (place := _place(record)) in there]
 
 
 def _place(record: Record) -> tuple[int, Plain, Plain]:
@@ -83,7 +83,8 @@ def compare(sample: Sample, baseline: Sample | None, comparisons: int, margin: f
 
 def _looked_at(sample: Sample, looks: Looks) -> Sample:
     """The trials of the rounds that the look which counts had."""
-    records = [record for record in sample.records if record.number < looks.counting.at[-1]]
+    rounds = looks.counting.at[-1]
+    records = [record for record in sample.records if record.number < rounds]
     return replace(sample, records=records) if len(records) < len(sample.records) else sample
 
 

@@ -23,7 +23,7 @@ def recommend(candidates: Sequence[Candidate], plan: Plan, looks: Looks) -> dict
     if not tried:
         return _all_undecided("needs finished trials: there are none")
     if all(one.speed.ratio_to_baseline.verdict == "inert" for one in tried):
-        return _all_undecided("the flags cannot act here: no CUDA in use")
+        return _all_undecided("without CUDA the flags cannot act: leave them as they are, or measure on a GPU")
     other = [one.label for one in tried if not one.flags_as_asked]
     if other:
         return _all_undecided(

@@ -29,6 +29,11 @@ def _seeds_are_fixed(flat: Flat) -> bool:
     return not flat.get("seeds.vary")
 
 
+def _attached(flat: Flat) -> bool:
+    """Whether the cell is a script that is attached to, whose seeds are its own."""
+    return flat.get("phase") == "attach"
+
+
 CONVOLUTION = r"(cudnn_|miopen_|_)?(conv|convolution).*"
 FULL = "determinism=full"
 
@@ -192,7 +197,17 @@ TABLE = [
     Remedy(
         rung="start",
         device=None,
-        when=_seeds_are_fixed,
+        when=_attached,
+        words=(
+            "the script's own seed, for the runner sets none there: torch.manual_seed(0) before the first weights are "
+            "drawn; the report's section Doctor names the line of a seed that is missing or comes late"
+        ),
+        source=NOTES,
+    ),
+    Remedy(
+        rung="start",
+        device=None,
+        when=lambda flat: _seeds_are_fixed(flat) and not _attached(flat),
         words=(
             "the seeds are the same, so something draws from elsewhere: numpy.random.default_rng() without a seed, "
             "os.urandom, the time, the order of a set; let it draw from torch, NumPy's or Python's global generator"

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from scipy import stats
 from scipy.spatial.distance import pdist, squareform
 
-from runner.analysis.figure import Interval, sample_sd
+from runner.analysis.figure import Interval, sample_sd, t_quantile
 from runner.series import Series
 
 # Below, not even a spread twice as large is told apart reliably: at 10 trials a side the interval of equal sds still
@@ -85,9 +86,10 @@ def unit_weight_distance(series: Sequence[Series]) -> Pairwise | None:
 
 
 def _distance(sketches: list[np.ndarray]) -> Pairwise | None:
-    if len(sketches) < 2 or not _comparable(sketches) or not np.isfinite(sketches).all():
+    if len(sketches) < 2 or not _comparable(sketches):
         return None
-    return pairwise(squareform(pdist(np.stack(sketches), "euclidean")))
+    rows = np.stack(sketches)
+    return pairwise(squareform(pdist(rows, "euclidean"))) if np.isfinite(rows).all() else None
 
 
 def _compared(series: Sequence[Series]) -> Sequence[Series]:
@@ -112,8 +114,8 @@ def pairwise(distances: np.ndarray, upper: float = np.inf, lower: float = 0.0) -
     error = float(np.sqrt((n - 1) / n * np.square(without - without.mean()).sum()))
     if error <= 1e-12 * abs(mean):
         return Pairwise(n, mean, None)
-    low, high = stats.t.interval(0.95, n - 1, loc=mean, scale=error)
-    return Pairwise(n, mean, (max(lower, float(low)), min(upper, float(high))))
+    half_width = t_quantile(0.95, n - 1) * error
+    return Pairwise(n, mean, (max(lower, mean - half_width), min(upper, mean + half_width)))
 
 
 def compare_spread(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> Spread:
@@ -129,12 +131,19 @@ def compare_spread(first: Sequence[float], second: Sequence[float], level: float
     if 0.0 in sds:
         return Spread(trials, None, None, None, False, _without_spread(sds))
     ratio = sds[0] / sds[1]
-    small, large = stats.f.interval(level, len(first) - 1, len(second) - 1)
+    small, large = _f_quantiles(level, len(first) - 1, len(second) - 1)
     low, high = ratio / float(np.sqrt(large)), ratio / float(np.sqrt(small))
     p = float(stats.levene(first, second, center="median").pvalue)
     apart = not low <= 1 <= high and p < 1 - level
     said = "the sds are told apart" if apart else "the sds are not told apart"
     return Spread(trials, ratio, (low, high), p, apart, f"{said}: {ratio:.2f} [{low:.2f}, {high:.2f}]")
+
+
+@cache
+def _f_quantiles(level: float, first: int, second: int) -> Interval:
+    """The quantiles that bound so much of the F distribution; kept, because a study asks for few and often."""
+    small, large = stats.f.interval(level, first, second)
+    return float(small), float(large)
 
 
 def not_answered(trials: int) -> str:

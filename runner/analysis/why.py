@@ -15,8 +15,9 @@ from runner.analysis.traces import compare
 from runner.captured import Captured, captures_of
 from runner.cell import Cell
 from runner.errors import StudyError
+from runner.layout import trace_file
 from runner.record import Record
-from runner.study import Study, trace_file
+from runner.study import Study
 from runner.trace import Trace
 
 TRACED = ("ops", "modules")

@@ -9,6 +9,11 @@ def percent(share: float) -> str:
     return f"{value:.0f} %" if abs(value) > 99 else f"{value:.2g} %"
 
 
+def ratio_end(ratio: float) -> str:
+    """An end of a ratio's interval: beyond 0.01 and 100 the figures tell nothing."""
+    return "below 0.01" if ratio < 0.01 else "above 100" if ratio > 100 else f"{ratio:.3f}"
+
+
 ON_PURPOSE = "each trial was changed on purpose"
 
 

@@ -77,6 +77,10 @@ def _rungs(cell: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if n > 1:
         data, loss = seen["first_data_step"], seen["first_loss_step"]
         yield "start", f"equal in {n} of {n}" if seen["same_start"] else _other_start(found)
+        fewest = seen["fewest_steps"]
+        if fewest is not None:
+            yield "steps", f"different numbers of them: none took fewer than {fewest}, some took more"
+        data, loss = (None if step and fewest is not None and step > fewest else step for step in (data, loss))
         yield "data", f"differ first at step {data}" if data else "equal in every step"
         if cell["config"].get("phase") != "calls":
             yield "losses", f"differ first at step {loss}" if loss else "equal in every step"

@@ -1,14 +1,13 @@
 """A comparison in words: the likely cause first, and short."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from runner.analysis.causes import WEAK, Cause
 from runner.analysis.comparison import Comparison, Pair
 from runner.analysis.divergence import SUBJECTS
 from runner.analysis.parting import Parting
 from runner.analysis.ratio import Ratio
-from runner.certificate import Facts
+from runner.analysis.words import ratio_end
 from runner.report.text import one_line
 
 MOST_LINES = 15
@@ -32,7 +31,7 @@ def _lines(found: Comparison, most: int, everything: bool) -> Iterator[str]:
     for pairs in by_cause(found.of("differs")):
         yield from cause_lines(pairs, IN_SIDES, SIDES, everything)
         yield from (f"- {differing_line(pair, SIDES)}" for pair in pairs[:most])
-        yield from _more(pairs, most, "- ")
+        yield from _more(pairs, most)
     yield from _unsteady(found, most)
     same = found.of("same")
     yield from _without_effect(same)
@@ -96,14 +95,10 @@ def _in(name: str) -> str:
 
 def differing_line(pair: Pair, names: tuple[str, str]) -> str:
     """A pair that differs: from which step what does, and what a step takes."""
-    return f"{pair.label}: {parting_words(pair.parted, _subject(pair.after))}{_speed(pair, names)}"
+    return f"{pair.label}: {_parting_words(pair.parted, str(pair.after.config.get('phase')))}{_speed(pair, names)}"
 
 
-def _subject(cell: Facts) -> str:
-    return SUBJECTS.get(str(cell.config.get("phase")), "weights")
-
-
-def parting_words(parted: Parting, subject: str) -> str:
+def _parting_words(parted: Parting, phase: str) -> str:
     """From which step what differs: "differs from step 2: losses from step 2, evaluation; the same: data"."""
     assert parted.first is not None
     step = parted.first[0]
@@ -115,14 +110,14 @@ def parting_words(parted: Parting, subject: str) -> str:
         )
     else:
         start = f"differs from step {step}"
-    told = _rungs(parted, subject)
+    told = _rungs(parted, SUBJECTS.get(phase, "weights"), phase != "attach")
     differ, same = ([words for words, differs in told if differs is which] for which in (True, False))
     equal = f"; the same: {', '.join(same)}" if same else ""
     return f"{start}: {', '.join(differ)}{equal}"
 
 
-def _rungs(parted: Parting, subject: str) -> list[tuple[str, bool]]:
-    """Each rung in words, and whether it differs."""
+def _rungs(parted: Parting, subject: str, evaluated: bool) -> list[tuple[str, bool]]:
+    """Each rung in words, and whether it differs; of an attached script no evaluation is seen."""
     checkpoint = f"{subject} after step {parted.differ_after}"
     if parted.equal_after is not None:
         checkpoint += f" (equal after step {parted.equal_after})"
@@ -131,7 +126,7 @@ def _rungs(parted: Parting, subject: str) -> list[tuple[str, bool]]:
         ("initial weights", parted.initial),
         *((f"{name} from step {step}" if step else name, step is not None) for name, step in series),
         (checkpoint if parted.differ_after is not None else subject, parted.differ_after is not None),
-        ("evaluation", parted.evaluation),
+        *([("evaluation", parted.evaluation)] if evaluated else []),
     ]
 
 
@@ -140,7 +135,7 @@ def _speed(pair: Pair, names: tuple[str, str]) -> str:
     ratio: Ratio | None = pair.ratio
     if ratio is None or ratio.value is None:
         return ""
-    interval = f" [{ratio.ci95[0]:.3f}, {ratio.ci95[1]:.3f}]" if ratio.ci95 else ""
+    interval = f" [{', '.join(map(ratio_end, ratio.ci95))}]" if ratio.ci95 else ""
     return f"; step time {names[1]}/{names[0]} {ratio.value:.3f}{interval} unpaired"
 
 
@@ -156,7 +151,7 @@ def _unsteady(found: Comparison, most: int) -> Iterator[str]:
             for cell, where in zip((pair.before, pair.after), IN_SIDES, strict=True)
         ]
         yield f"- {pair.label}: {', '.join(counts)}{_speed(pair, SIDES)}"
-    yield from _more(pairs, most, "- ")
+    yield from _more(pairs, most)
 
 
 def _without_effect(pairs: Sequence[Pair]) -> Iterator[str]:
@@ -188,9 +183,9 @@ def _notes(found: Comparison, everything: bool) -> Iterator[str]:
             yield f"note on {name}: and {len(side.notes) - len(shown)} more of the kind"
 
 
-def _more(pairs: Sequence[Any], most: int, indent: str) -> Iterator[str]:
+def _more(pairs: Sequence[Pair], most: int) -> Iterator[str]:
     if len(pairs) > most:
-        yield f"{indent}and {len(pairs) - most} more cells: --all"
+        yield f"- and {len(pairs) - most} more cells: --all"
 
 
 def _listed(labels: Sequence[str]) -> str:

@@ -130,18 +130,18 @@ def _panels(study: Study, summary: dict[str, Any], samples: Samples) -> Iterator
 
 def _curve(study: Study, cell: dict[str, Any], settings: list[str], samples: Samples) -> Curve | None:
     sample = samples.get((cell["cell"], cell["environment"]))
-    read = {record.number: study.series(record) for record in sample.timed} if sample else {}
-    there = {number: series for number, series in read.items() if series and _drawable(series.step_ms)}
+    read = {record.number: study.series_part(record, "step_ms", "shape") for record in sample.timed} if sample else {}
+    there = {number: found for number, found in read.items() if found and _drawable(found[0])}
     if sample is None or not there:
         return None
-    steps = min(len(series.step_ms) for series in there.values())
+    steps = min(len(step_ms) for step_ms, _ in there.values())
     baseline = samples.get((sample.baseline, cell["environment"]))
     return Curve(
         cell=cell,
         name=", ".join(words for words in cell["label"].split(", ") if words not in settings),
         trials=list(there),
-        step_ms=np.stack([series.step_ms[:steps] for series in there.values()]),
-        first=np.stack([_first_of_shape(series.shape[:steps]) for series in there.values()]),
+        step_ms=np.stack([step_ms[:steps] for step_ms, _ in there.values()]),
+        first=np.stack([_first_of_shape(shape[:steps]) for _, shape in there.values()]),
         pair_ratios=_pair_ratios(sample, baseline),
     )
 

@@ -1,7 +1,9 @@
 """Standard output that holds nobody up: a reader that stopped reading costs a second, one that is gone nothing."""
 
 import os
+import sys
 import threading
+from collections.abc import Iterable
 from typing import TextIO
 
 PATIENCE_S = 1.0
@@ -74,6 +76,16 @@ class Outlet:
             if not content:
                 self._writer, self.behind = None, False
         return content
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print an answer. To a reader that is gone, as `head` is, the rest is not said: the answer stays the same."""
+    try:
+        for line in lines:
+            print(line)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _drop_from_now_on(sys.stdout.fileno())
 
 
 def _handle(stream: TextIO) -> int | None:

@@ -8,4 +8,6 @@ def one_line(text: str) -> str:
 
 def printable(text: str) -> str:
     """The text in its lines, with \ufffd for each character that would steer a terminal or a page."""
+    if text.replace("\n", "").isprintable():  # as a rule, and a page has millions of characters
+        return text
     return "".join(one if one.isprintable() or one == "\n" else "\ufffd" for one in text.expandtabs())

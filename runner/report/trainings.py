@@ -63,5 +63,5 @@ def _trainings(study: Study, cell: dict[str, Any], samples: Samples) -> Training
 
 
 def _loss(study: Study, record: Record) -> np.ndarray | None:
-    series = study.series(record)
-    return None if series is None else series.loss.astype(np.float64)
+    found = study.series_part(record, "loss")
+    return None if found is None else found[0].astype(np.float64)

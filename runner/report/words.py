@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runner.analysis.words import across_words, percent
+from runner.analysis.words import across_words, percent, ratio_end
 from runner.report.ensemble import ensemble_words
 from runner.report.number import NONE, number, number_and_sd
 
@@ -55,14 +55,10 @@ def ratio_words(cell: dict[str, Any], summary: dict[str, Any]) -> str:
         return f"{NONE} {ratio['why']}"
     if ratio["baseline"]:
         return "1, the baseline" + (", inert" if ratio["verdict"] == "inert" else "")
-    interval = f"[{', '.join(map(_end, ratio['ci95']))}]" if ratio["ci95"] else "no interval"
+    interval = f"[{', '.join(map(ratio_end, ratio['ci95']))}]" if ratio["ci95"] else "no interval"
     unpaired = "" if ratio["paired"] else f", unpaired ({ratio['why']})"
     over = "over all plans " if cell["speed"].get("plans") else ""
     return f"{over}{value:.3f} {interval}{unpaired}, {_verdict_words(ratio, summary)}"
-
-
-def _end(ratio: float) -> str:
-    return "below 0.01" if ratio < 0.01 else "above 100" if ratio > 100 else f"{ratio:.3f}"
 
 
 def change_words(ratio: float) -> str:
@@ -137,6 +133,8 @@ def _chosen_anew(cell: dict[str, Any]) -> str:
     found, config = cell["reproducibility"], cell["config"]
     if not found["same_start"]:
         return "each starts from other weights"
+    if found["fewest_steps"] is not None:
+        return "they take different numbers of steps"
     if found["first_data_step"]:
         return "each gets other data"
     benchmarks = config["cudnn"]["benchmark"] and config["cudnn"]["enabled"]

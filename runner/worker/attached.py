@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 import psutil
 
+from runner.layout import attached_folder, log_file, record_file, series_file, trial_file
 from runner.log import end_of
 from runner.process_end import ended_words
 from runner.record import Digests, Outcome, Record, now
 from runner.schema_attach import KEPT
 from runner.series import Series
-from runner.study import attached_folder, log_file, record_file, series_file, trial_file
 from runner.trial import Trial
 from runner.worker.host import driver, host
 from runner.worker.main import opened
@@ -207,17 +207,5 @@ def _times(found: dict[str, Any]) -> StepTimes:
 
 
 def _series(found: dict[str, Any]) -> Series:
-    times = _times(found)
-    return Series(
-        step_ms=times.step_ms,
-        enqueue_ms=times.enqueue_ms,
-        wait_ms=times.wait_ms,
-        shape=times.shape,
-        loss=np.array(found["loss"], dtype=np.float32),
-        data=np.array(found["data"], dtype=np.int64).reshape(-1, 2),
-        predictions=np.zeros(0, dtype=np.int32),
-        sketch=np.array(found["sketch"], dtype=np.float32),
-        evaluated=np.zeros(0, dtype=np.int64),
-        evaluations=np.zeros((0, 0)),
-        evaluation_names=np.array([], dtype="<U1"),
-    )
+    loss, sketch = (np.array(found[name], dtype=np.float32) for name in ("loss", "sketch"))
+    return _times(found).series(loss, np.array(found["data"], dtype=np.int64).reshape(-1, 2), sketch)

@@ -23,7 +23,7 @@ from runner.worker.clock import Clock, read_bytes
 from runner.worker.digest import lanes, text
 from runner.worker.evaluate import wait
 from runner.worker.probe import Probe
-from runner.worker.train import AUTOCAST, laid_out
+from runner.worker.train import AUTOCAST, autocast, laid_out
 
 Call = Callable[[Tensor], tuple[list[Tensor], list[Tensor]]]  # the outputs and the gradients
 
@@ -68,7 +68,7 @@ def call_many(
         with clock.step(tuple(one.shape)):
             timed(one)
     tallies, results = _compared(call, inputs, times, seed)
-    no_error, errors = _errors(model, inputs, tallies, above, options, seed)
+    no_error, errors = _errors(model, inputs, tallies, above, options)
     with probe.step(times + 1):
         call(inputs[0])
     figures = Calls(
@@ -130,7 +130,7 @@ class _Above:
 def _call(
     model: nn.Module, dtype: torch.dtype | None, above: _Above | None, inputs: Tensor
 ) -> tuple[list[Tensor], list[Tensor]]:
-    with torch.autocast(inputs.device.type, dtype=dtype, enabled=dtype is not None):
+    with autocast(inputs.device, dtype):
         outputs = tensors(model(inputs))
     if above is None:
         return outputs, []
@@ -195,7 +195,6 @@ def _errors(
     tallies: Sequence[_Tallies],
     above: _Above,
     options: dict[str, Any],
-    seed: int,
 ) -> tuple[str | None, list[float | None]]:
     """Why the results were not compared with float64, or how far outputs and gradients lie from it."""
     nothing: list[float | None] = [None, None]

@@ -17,8 +17,8 @@ from torch._C import _DisableTorchDispatch
 from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
 from runner.captured import CapturedOperation, checksum, write_operations, write_outputs
+from runner.layout import tensors_file
 from runner.size import Output, Size
-from runner.study import tensors_file
 from runner.worker import flags
 from runner.worker.bits import has_bits, output_of
 from runner.worker.call import Call, called, can_be_copied, copied, tensors

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from runner import data as datasets
 from runner.data import batches
-from runner.study import trial_file
+from runner.layout import trial_file
 from runner.trial import Trial
 
 

@@ -1,8 +1,9 @@
 """Evaluation on the test set: never timed with training, and never in the way of its random streams."""
 
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,10 @@ from runner.data.data import CUSTOM
 from runner.data.nested import form
 from runner.data.rng import untouched
 from runner.logits import MOST_BYTES, Logits
-from runner.worker.contract import OwnFigures, task_of
+from runner.worker.contract import OwnFigures, Task
 from runner.worker.digest import lanes
 from runner.worker.task import Evaluation, main_output
-from runner.worker.train import laid_out
+from runner.worker.train import autocast, laid_out
 
 KEPT_PREDICTIONS = 65536
 
@@ -41,46 +42,34 @@ class Evaluated:
 
 def evaluate(
     model: nn.Module,
+    task: Task,
     batches: Iterable[tuple[Any, Any]],
-    view: str,
-    classes: int,
     device: torch.device,
     dtype: torch.dtype | None,
     keep_logits: bool = False,
-    brought: Any = None,
     sizes: Sequence[int] | None = None,
 ) -> Evaluated:
     """Evaluate in inference mode of the layers, with every random generator put back afterwards.
 
-    `brought` is a user's own training set; `sizes` counts the samples of each batch, None where inputs are that long.
+    `sizes` counts the samples of each batch, None where inputs are that long.
     """
-    task = task_of(model, view, classes, brought)
-    evaluation = Evaluation(view, classes, device) if view != CUSTOM else None
-    own, found, shapes, rate = OwnFigures(task), [], set(), Rate(device)
+    evaluation = Evaluation(task.view, task.classes, device) if task.view != CUSTOM else None
+    own, kept, rate = OwnFigures(task), Kept(task.view, MOST_BYTES if keep_logits else 0), Rate(device)
     was_training, start = model.training, time.perf_counter()
-    kept: list[tuple[Tensor, Tensor]] = []
-    left = MOST_BYTES if keep_logits else 0  # bytes
+    found: list[Tensor] = []
     model.eval()
     devices = [device] if device.type == "cuda" else []
     with untouched(), torch.random.fork_rng(devices), torch.no_grad():
         for number, (inputs, targets) in enumerate(batches):
-            new, samples = form(inputs) not in shapes, sizes[number] if sizes else len(inputs)
-            if new:
-                rate.pause()
-            with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
-                outputs = model(laid_out(inputs, dtype))
-                own.update(outputs, targets, samples)
-            if evaluation:
-                evaluation.update(main_output(outputs), targets)
-                left -= 4 * main_output(outputs).numel()
-                if left >= 0:
-                    kept.append((_scores(view, main_output(outputs)), targets.flatten()))
-            found.append(task.predictions(outputs).to(device))
-            if new:
-                shapes.add(form(inputs))
-                rate.resume()
-            else:
-                rate.samples += samples
+            samples = sizes[number] if sizes else len(inputs)
+            with rate.batch(form(inputs), samples):
+                with autocast(device, dtype):
+                    outputs = model(laid_out(inputs, dtype))
+                    own.update(outputs, targets, samples)
+                if evaluation:
+                    evaluation.update(main_output(outputs), targets)
+                    kept.add(main_output(outputs), targets)
+                found.append(task.predictions(outputs).to(device))
     rate.pause()
     metrics = (evaluation.compute() if evaluation else {}) | own.compute()
     evaluate_s = time.perf_counter() - start
@@ -93,36 +82,63 @@ def evaluate(
         lanes=lanes([every]),
         evaluate_s=evaluate_s,
         samples_per_s=rate.samples / rate.seconds if rate.samples else None,
-        logits=_logits(kept) if kept and left >= 0 else None,
+        logits=kept.logits(),
     )
 
 
-def _scores(view: str, outputs: Tensor) -> Tensor:
-    """A copy of the outputs of a view with classes as float32 (n, classes), in the order of the flattened targets."""
-    return outputs.movedim(-1 if view == "next" else 1, -1).flatten(0, -2).float().clone()
+@dataclass
+class Kept:
+    """The logits of a view with classes, batch by batch, as long as they take no more than `left` bytes."""
 
+    view: str
+    left: int
+    batches: list[tuple[Tensor, Tensor]] = field(default_factory=list)
 
-def _logits(kept: list[tuple[Tensor, Tensor]]) -> Logits:
-    values, targets = (torch.cat(parts).cpu().numpy() for parts in zip(*kept, strict=True))
-    return Logits(values, targets)
+    def add(self, outputs: Tensor, targets: Tensor) -> None:
+        """Copy a batch's as float32 (n, classes), in the order of the flattened targets."""
+        self.left -= 4 * outputs.numel()
+        if self.left >= 0:
+            scores = outputs.movedim(-1 if self.view == "next" else 1, -1).flatten(0, -2).float().clone()
+            self.batches.append((scores, targets.flatten()))
+
+    def logits(self) -> Logits | None:
+        """All of them, None if they were too many or are not wanted."""
+        if not self.batches or self.left < 0:
+            return None
+        values, targets = (torch.cat(parts).cpu().numpy() for parts in zip(*self.batches, strict=True))
+        return Logits(values, targets)
 
 
 @dataclass
 class Rate:
-    """How many samples were evaluated in how many seconds, pauses left out."""
+    """How many samples were evaluated in how many seconds, the first batch of each shape left out."""
 
     device: torch.device
     samples: int = 0
     seconds: float = 0.0
+    _shapes: set[Any] = field(default_factory=set)
     _start: float | None = None
 
-    def resume(self) -> None:
+    @contextmanager
+    def batch(self, shape: Any, samples: int) -> Iterator[None]:
+        """Around what is done with a batch of so many samples."""
+        new = shape not in self._shapes
+        if new:
+            self.pause()
+        yield
+        if new:
+            self._shapes.add(shape)
+            self._resume()
+        else:
+            self.samples += samples
+
+    def _resume(self) -> None:
         """Count time from now on, with an idle device."""
         wait(self.device)
         self._start = time.perf_counter()
 
     def pause(self) -> None:
-        """Count no time until it is resumed; what was begun is waited for and counts."""
+        """Count no time until the next new shape is done; what was begun is waited for and counts."""
         if self._start is not None:
             wait(self.device)
             self.seconds += time.perf_counter() - self._start

@@ -9,13 +9,13 @@ from torch import Tensor, nn
 
 from runner.data.nested import form, tensors
 from runner.worker.clock import Clock
-from runner.worker.contract import task_of
+from runner.worker.contract import Task
 from runner.worker.digest import lanes, text
 from runner.worker.evaluate import wait
 from runner.worker.probe import NO_PROBE, Probe
 from runner.worker.step_times import LEAST_STEADY_STEPS
 from runner.worker.telling import Telling
-from runner.worker.train import AUTOCAST, laid_out
+from runner.worker.train import AUTOCAST, autocast, laid_out
 
 
 @dataclass
@@ -47,22 +47,20 @@ class Answered:
 @torch.inference_mode()
 def answer(
     model: nn.Module,
+    task: Task,
     batches: Iterator[tuple[Any, Any]],
     config: dict[str, Any],
     steps: int,
-    classes: int,
     clock: Clock,
     probe: Probe = NO_PROBE,
     telling: Telling | None = None,
-    brought: Any = None,
 ) -> Answered:
     """Answer `steps` batches one by one: each comes to an idle device, so a step is the latency of one answer.
 
     Losses, digests, what `telling` does and the wait for an idle device lie outside the timed span.
-    A loss that a user's model makes itself in training is not known here, and 0. `brought` is a user's training set.
+    A loss that a user's model makes itself in training is not known here, and 0.
     """
     dtype, device = AUTOCAST.get(config["precision"]["name"]), _device(model)
-    task = task_of(model, config["dataset"]["view"], classes, brought)
     model.eval()
     answered = Answered()
     for step in range(1, steps + 1):
@@ -73,10 +71,9 @@ def answer(
         if step == 1:
             task.check_data(targets)
         wait(device)
-        autocast = torch.autocast(device.type, dtype=dtype, enabled=dtype is not None)
-        with clock.step(form(inputs)), probe.step(step), autocast:
+        with clock.step(form(inputs)), probe.step(step), autocast(device, dtype):
             outputs = model(inputs)
-        with autocast:
+        with autocast(device, dtype):
             answered.losses.append(task.answer_loss(outputs, targets, first=step == 1).to(device))
         given = tensors(outputs)
         answered.outputs.append(lanes(given).to(device))
@@ -101,7 +98,7 @@ def stream(
     for _ in range(steps):
         with clock.waiting():
             inputs = laid_out(next(batches)[0], dtype)
-        with clock.step(form(inputs)), torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
+        with clock.step(form(inputs)), autocast(device, dtype):
             model(inputs)
     clock.stop()
 

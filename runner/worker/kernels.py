@@ -18,8 +18,8 @@ from torch.autograd.profiler import record_function
 from torch.profiler import ProfilerActivity, profile
 
 from runner.kernel_use import KernelCall, KernelUse
+from runner.layout import kernels_file
 from runner.operation import Part
-from runner.study import kernels_file
 from runner.trial import Trial
 from runner.worker.hooks import hooked
 

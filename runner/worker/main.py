@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from runner.errors import Refusal
+from runner.layout import logits_file, reached_file, record_file, series_file, trial_file
 from runner.record import Outcome, Record, now
-from runner.study import logits_file, reached_file, record_file, series_file, trial_file
 from runner.trial import Trial
 from runner.worker import strict
 from runner.worker.interpreter import IDENTITY

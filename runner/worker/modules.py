@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from runner.study import trace_file
+from runner.layout import trace_file
 from runner.trace import Trace
 from runner.trial import Trial
 from runner.worker.bits import has_bits

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from torch import nn
 
+from runner.layout import trace_file
 from runner.operation import Operation
-from runner.study import trace_file
 from runner.trace import Trace
 from runner.trial import Trial
 from runner.worker.capture import Capture

@@ -68,7 +68,7 @@ def result_of_calls(
     memory: dict[str, int | None],
     **measured: float | None,
 ) -> Result:
-    """Gather what many calls have left: there are no losses, no predictions and no evaluation."""
+    """Gather what many calls have left: there are no losses (NaN in the series), no predictions and no evaluation."""
     final, steps = called.digests()
     data = [lanes([one]) for one in inputs]
     shapes = called.calls.shapes
@@ -86,24 +86,8 @@ def result_of_calls(
     }
     outcome: Outcome = "diverged" if called.not_finite else "finished"
     every = torch.stack(data).cpu().numpy()[np.arange(len(times.step_ms)) % len(data)]
-    return Result(outcome, called.not_finite, _series_of_calls(times, every), figures)
-
-
-def _series_of_calls(times: StepTimes, data: np.ndarray) -> Series:
-    """Where there is no loss it is NaN; what there is not is empty."""
-    return Series(
-        step_ms=times.step_ms,
-        enqueue_ms=times.enqueue_ms,
-        wait_ms=times.wait_ms,
-        shape=times.shape,
-        loss=np.full(len(times.step_ms), np.nan, dtype=np.float32),
-        data=data,
-        predictions=np.empty(0, dtype=np.float32),
-        sketch=np.zeros(1, dtype=np.float32),
-        evaluated=np.empty(0, dtype=np.int64),
-        evaluations=np.empty((0, 0)),
-        evaluation_names=np.empty(0, dtype=np.str_),
-    )
+    no_loss = np.full(len(times.step_ms), np.nan, dtype=np.float32)
+    return Result(outcome, called.not_finite, times.series(no_loss, every, np.zeros(1, np.float32)), figures)
 
 
 def digests_of(model: nn.Module, left: Trained | Answered, initial: str) -> Digests:
@@ -133,15 +117,11 @@ def _series(left: Trained | Answered, times: StepTimes, losses: Tensor, final: l
     evaluations = left.evaluations
     names = list(evaluations[max(evaluations)].metrics)
     steps = sorted(evaluations)
-    return Series(
-        step_ms=times.step_ms,
-        enqueue_ms=times.enqueue_ms,
-        wait_ms=times.wait_ms,
-        shape=times.shape,
+    return times.series(
         loss=losses.cpu().numpy(),
         data=torch.stack(left.data).cpu().numpy(),
-        predictions=evaluations[max(evaluations)].predictions,
         sketch=sketch(final).numpy(),
+        predictions=evaluations[max(evaluations)].predictions,
         evaluated=np.array(steps, dtype=np.int64),
         evaluations=np.array([[evaluations[step].metrics[name] for name in names] for step in steps]),
         evaluation_names=np.array(names),

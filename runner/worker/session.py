@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from runner.worker.build import build_model, compiled
 from runner.worker.calls import call_many
 from runner.worker.clock import Clock, recorded_event
 from runner.worker.compile_time import compile_time, own_cache
+from runner.worker.contract import Task, task_of
 from runner.worker.digest import digest
 from runner.worker.environment import environment
 from runner.worker.evaluate import Evaluated, evaluate
@@ -89,6 +91,11 @@ class Work:
     device: torch.device
     initial: str
 
+    @cached_property
+    def task(self) -> Task:
+        """What is made of the model's outputs. Raises Refusal where that is not clear: calls need none of it."""
+        return task_of(self.model, self.data.view, self.data.classes, self.data.brought)
+
     @property
     def infers(self) -> bool:
         """Whether a step answers a batch instead of training on it."""
@@ -119,9 +126,8 @@ class Work:
         """Evaluate the model as it is now."""
         test = batches.test_batches(self.data, self.batch_size, self.device)
         dtype = AUTOCAST.get(self.trial.config["precision"]["name"])
-        sizes, brought = batches.test_sizes(self.data, self.batch_size), self.data.brought
-        view, classes = self.data.view, self.data.classes
-        return evaluate(self.model, test, view, classes, self.device, dtype, keep_logits, brought, sizes)
+        sizes = batches.test_sizes(self.data, self.batch_size)
+        return evaluate(self.model, self.task, test, self.device, dtype, keep_logits, sizes)
 
     def clock(self, card: covariates.Card | None) -> Clock:
         """A clock for one pass over the batches. It reads no energy where evaluations would be in it."""
@@ -149,9 +155,11 @@ def train(
     work: Work, clock: Clock, probe: Probe, telling: Telling | None = None
 ) -> tuple[Trained, dict[str, float | None]]:
     """Train; there is nothing that the clock does not measure."""
-    config, steps, classes = work.trial.config, work.steps, work.data.classes
-    number, brought, source, evaluate = work.trial.number, work.data.brought, work.batches(), work.evaluate
-    return train_model(work.model, source, config, steps, classes, clock, evaluate, probe, number, telling, brought), {}
+    trial, source = work.trial, work.batches()
+    left = train_model(
+        work.model, work.task, source, trial.config, work.steps, clock, work.evaluate, probe, trial.number, telling
+    )
+    return left, {}
 
 
 def trained_again(work: Work) -> list[Digests]:
@@ -176,8 +184,7 @@ def infer(
 ) -> tuple[Answered, dict[str, float | None]]:
     """Answer all batches for their latency, by `clock`, and then for the throughput, with a clock of its own."""
     config, streaming = work.trial.config, work.clock(card)
-    classes, brought = work.data.classes, work.data.brought
-    answered = answer(work.model, work.batches(), config, work.steps, classes, clock, probe, telling, brought)
+    answered = answer(work.model, work.task, work.batches(), config, work.steps, clock, probe, telling)
     stream(work.model, work.batches(), config, work.steps, streaming)
     return answered, streamed(streaming, work.batch_size)
 
@@ -205,7 +212,8 @@ def usable(name: str) -> torch.device:
         if index >= count:
             build = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "built without CUDA"
             build = f"built for ROCm {torch.version.hip}" if torch.version.hip else build
-            raise Refusal(f"device={name}: torch {torch.__version__} ({build}) sees {count} CUDA devices; choose cpu")
+            sees = f"torch {torch.__version__} ({build}) sees {count} CUDA devices"
+            raise Refusal(f"device={name}: {sees}; choose device=cpu")
         torch.cuda.set_device(index)
     return device
 

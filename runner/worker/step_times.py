@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from runner.record import Speed
+from runner.series import Series
 
 # A median over fewer steps says more about start-up than about training.
 LEAST_STEADY_STEPS = 8
@@ -27,6 +28,17 @@ class StepTimes:
     first_step_read_bytes: int | None = None
     rest_energy_j: float | None = None
     compile_s: float | None = None
+
+    def series(self, loss: np.ndarray, data: np.ndarray, sketch: np.ndarray, **evaluated: np.ndarray) -> Series:
+        """The series of these steps, with further fields of it; where nothing was evaluated, those are empty."""
+        nothing: dict[str, np.ndarray] = {
+            "predictions": np.empty(0, dtype=np.int32),
+            "evaluated": np.empty(0, dtype=np.int64),
+            "evaluations": np.empty((0, 0)),
+            "evaluation_names": np.empty(0, dtype=np.str_),
+        }
+        times = self.step_ms, self.enqueue_ms, self.wait_ms, self.shape
+        return Series(*times, loss=loss, data=data, sketch=sketch, **nothing | evaluated)
 
     def first_of_shape(self) -> np.ndarray:
         """Bool (n,): whether a step was the first of its input shape, the one that pays for start-up and tuning."""

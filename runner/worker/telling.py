@@ -41,7 +41,7 @@ class Telling:
             Reached(step, self._steps, self._loss(loss)).write(self._file)
 
 
-class Late:
+class LateLoss:
     """Reads the loss that was asked for at the call before.
 
     To read a value on the device is to wait until all steps so far are done: the device would stand still, and the next
@@ -75,5 +75,5 @@ def loss_reader(device: torch.device) -> Loss:
     if device.type == "cpu":
         return float
     if device.type == "cuda":
-        return Late(torch.empty((), pin_memory=True), torch.cuda.Event())
+        return LateLoss(torch.empty((), pin_memory=True), torch.cuda.Event())
     return lambda loss: None

@@ -1,23 +1,21 @@
 """The training loop. Straight, so that a reader sees what is timed and what is not."""
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import SGD, Adam, AdamW, Optimizer
-from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LRScheduler, OneCycleLR
 
 from runner.data.nested import form, tensors
 from runner.errors import Refusal
 from runner.worker.clock import Clock
-from runner.worker.contract import Task, task_of
+from runner.worker.contract import Task
 from runner.worker.digest import digest, lanes, text
 from runner.worker.poke import poke
 from runner.worker.probe import NO_PROBE, Probe
 from runner.worker.telling import Telling
+from runner.worker.update import Update
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 # What the cells of older studies do not say.
@@ -55,86 +53,30 @@ class Trained:
         return None if finite else "a weight is not finite after the last step"
 
 
-def make_optimizer(model: nn.Module, train: dict[str, Any], fused: bool | None = None) -> Optimizer:
-    """SGD with momentum, Adam, or AdamW, as `train` says; `fused` None leaves the implementation to PyTorch."""
-    common = {"lr": train["learning_rate"], "weight_decay": train["weight_decay"], "fused": fused}
-    groups = parameter_groups(model, train["learning_rate"], train["bias_factor"])
-    if train["optimizer"] == "sgd":
-        return SGD(groups, momentum=train["momentum"], nesterov=train["nesterov"], **common)
-    return (Adam if train["optimizer"] == "adam" else AdamW)(groups, **common)
-
-
-def parameter_groups(model: nn.Module, learning_rate: float, bias_factor: float) -> list[dict[str, Any]]:
-    """All parameters in one group, or those of at most one dimension in another, with `bias_factor` times the rate."""
-    parameters = list(model.parameters())
-    if bias_factor == 1:
-        return [{"params": parameters}]
-    flat = {"params": [one for one in parameters if one.dim() <= 1], "lr": bias_factor * learning_rate}
-    return [{"params": [one for one in parameters if one.dim() > 1]}, flat]
-
-
-def make_schedule(optimizer: Optimizer, train: dict[str, Any], steps: int) -> LRScheduler | None:
-    """What train.schedule makes of the learning rate, None for a constant; below it a warm-up, if there is one.
-
-    The warm-up is Summers and Dinneen's (ICML 2021): a line from 0 at the first step that ends where the rest goes on
-    as if there had been none.
-    """
-    kind, warmup = train["schedule"], train["warmup_steps"]
-    if kind == "constant" and not warmup:
-        return None
-    if kind == "cosine" and not warmup:
-        return CosineAnnealingLR(optimizer, T_max=steps)  # which rounds otherwise: studies so far have its bits
-    if kind == "one_cycle":
-        return OneCycleLR(optimizer, [group["lr"] for group in optimizer.param_groups], total_steps=steps)
-    return LambdaLR(optimizer, lambda step: step / warmup if step < warmup else decayed(train, step, steps))
-
-
-def decayed(train: dict[str, Any], step: int, steps: int) -> float:
-    """What is left of the learning rate when so many of the steps are done."""
-    if train["schedule"] == "step":
-        return float(train["decay_factor"] ** (step // train["decay_every"]))
-    progress = step / steps
-    left = {"constant": 1.0, "cosine": (1 + math.cos(math.pi * progress)) / 2, "linear": 1 - progress}
-    return left[train["schedule"]]
-
-
-def scheduler_of(task: Task, optimizer: Optimizer, train: dict[str, Any], steps: int) -> Any:
-    """The model's own scheduler, or what the settings say. Raises Refusal where there would be both."""
-    if task.own_scheduler is None:
-        return make_schedule(optimizer, train, steps)
-    if train["schedule"] != "constant" or train["warmup_steps"]:
-        raise Refusal("the model has a make_scheduler: train.schedule=constant and train.warmup_steps=0 go with it")
-    return task.own_scheduler(optimizer, steps)
+def autocast(device: torch.device, dtype: torch.dtype | None) -> torch.autocast:
+    """The precision of everything within: automatic to `dtype`, or nothing done with None."""
+    return torch.autocast(device.type, dtype=dtype, enabled=dtype is not None)
 
 
 def train_model(
     model: nn.Module,
+    task: Task,
     batches: Iterator[tuple[Any, Any]],
     config: dict[str, Any],
     steps: int,
-    classes: int,
     clock: Clock,
     evaluate: Callable[[], Any],
     probe: Probe = NO_PROBE,
     number: int = 0,
     telling: Telling | None = None,
-    brought: Any = None,
 ) -> Trained:
     """Train for `steps` steps; `evaluate` is called every train.evaluate_every of them, outside the timed span.
 
     `number` is the trial's: it decides which weight train.poke changes. `telling` hears of each step, between two.
-    `brought` is a user's own training set, which may bring the loss.
     """
-    train, task = NEUTRAL | config["train"], task_of(model, config["dataset"]["view"], classes, brought)
-    if train["poke"] != "none" and train["poke_step"] > steps:  # epochs are steps only where the data are known
-        raise Refusal(f"train.poke_step={train['poke_step']}: this training has {steps} steps; choose at most {steps}")
-    dtype = AUTOCAST.get(config["precision"]["name"])
-    device = next(model.parameters()).device
-    scaler = torch.amp.GradScaler(device.type, enabled=dtype is torch.float16)
-    # Only a fused optimizer looks for infinities on the device; with any other the scaler waits for it in every step.
-    optimizer = make_optimizer(model, train, fused=True if scaler.is_enabled() and device.type == "cuda" else None)
-    schedule = scheduler_of(task, optimizer, train, steps)
-    trained = Trained()
+    train, dtype = NEUTRAL | config["train"], AUTOCAST.get(config["precision"]["name"])
+    poked, device = poked_step(train, steps), next(model.parameters()).device
+    update, trained = Update.of(model, task, train, steps, scaled=dtype is torch.float16), Trained()
     for step in range(1, steps + 1):
         with clock.waiting():
             inputs, targets = next(batches)
@@ -142,25 +84,17 @@ def train_model(
         trained.data.append(lanes(tensors([inputs, targets])))
         if step == 1:
             task.check_data(targets)
-        if train["poke"] != "none" and step == train["poke_step"]:
+        if step == poked:
             poke(model, train["poke"], train["poke_factor"], number)
         with clock.step(form(inputs)), probe.step(step):
-            optimizer.zero_grad(set_to_none=True)
-            with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
+            update.optimizer.zero_grad(set_to_none=True)
+            with autocast(device, dtype):
                 outputs = task.forward(model, inputs, targets)
                 loss = task.first_loss(outputs, targets) if step == 1 else task.loss(outputs, targets)
-            scaler.scale(loss).backward()
-            with probe.optimizing():
-                if train["clip_norm"] is not None:
-                    scaler.unscale_(optimizer)
-                    nn.utils.clip_grad_norm_(model.parameters(), train["clip_norm"])
-                scaler.step(optimizer)
-                scaler.update()
-            if schedule:
-                schedule.step()
+            update(loss, probe)
         trained.losses.append(loss.detach().reshape(()))  # stays on the device: reading it would wait for the GPU
         if step == 1:
-            with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
+            with autocast(device, dtype):
                 task.check_metrics(outputs, targets)
         if telling:
             telling.reached(step, trained.losses[-1])
@@ -169,6 +103,15 @@ def train_model(
         if train["evaluate_every"] and step % train["evaluate_every"] == 0 and step < steps:
             trained.evaluations[step] = evaluate()
     return trained
+
+
+def poked_step(train: dict[str, Any], steps: int) -> int | None:
+    """Before which step a weight is changed, if any. Raises Refusal where there is no such step."""
+    if train["poke"] == "none":
+        return None
+    if train["poke_step"] > steps:  # epochs are steps only where the data are known
+        raise Refusal(f"train.poke_step={train['poke_step']}: this training has {steps} steps; choose at most {steps}")
+    return int(train["poke_step"])
 
 
 def laid_out(inputs: Any, dtype: torch.dtype | None) -> Any:

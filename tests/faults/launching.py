@@ -6,7 +6,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from runner.study import Study, record_file, trial_file
+from runner.layout import record_file, trial_file
+from runner.study import Study
 
 TESTS = Path(__file__).resolve().parents[1]
 DATA = ["model=custom", "dataset=custom", "dataset._target_=planted.plain_data", "dataset.view=image"]

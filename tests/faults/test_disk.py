@@ -11,7 +11,8 @@ import pytest
 from launching import PLAIN, TINY, contents, done, finals, readable, set_aside
 from planted_share import fill
 
-from runner.study import Study, record_file
+from runner.layout import record_file
+from runner.study import Study
 
 COMMAND = ["cudnn=default,benchmark", "seeds=all", "trials=2", "study=s"]
 FULL = re.compile(r"^error: .*(No space left on device|cannot be written).*$", re.MULTILINE)
@@ -67,7 +68,7 @@ def test_a_disk_that_is_full_before_the_start_refuses_the_study(whole: Study, sm
     assert finals(Study(small / "s")) == finals(whole)
 
 
-@pytest.mark.parametrize("pages", [0, pytest.param(6, marks=pytest.mark.slow), 12])
+@pytest.mark.parametrize("pages", [0, *(pytest.param(pages, marks=pytest.mark.slow) for pages in (6, 12))])
 def test_a_disk_that_fills_while_a_trial_trains_costs_no_record(pages: int, small: Path) -> None:
     model = ["model._target_=planted_share.FillsDisk", f"+model.args.folder={small}", f"+model.args.pages={pages}"]
     words, study = [*COMMAND, *TINY, *model], Study(small / "s")

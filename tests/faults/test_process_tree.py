@@ -101,7 +101,7 @@ def check_completed(folder: Path, before: dict[tuple[str, int], object], weights
         pytest.param(signal.SIGINT, "wait", "spawn", marks=pytest.mark.slow),
         (signal.SIGINT, "hold-lock", "forkserver"),
         (signal.SIGTERM, "wait", "forkserver"),
-        (signal.SIGHUP, "wait", "forkserver"),
+        pytest.param(signal.SIGHUP, "wait", "forkserver", marks=pytest.mark.slow),
     ],
 )
 def test_a_study_that_is_told_to_end_closes_in_good_order(

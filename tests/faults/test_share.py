@@ -18,8 +18,9 @@ from launching import PLAIN, SLOW, at_work, done, ended, finals, pids, rounds_by
 from processes import within
 
 from runner.claim import Claim, claim_of
+from runner.layout import record_file
 from runner.owner import HEARTBEAT_TIMEOUT_S, Owner
-from runner.study import Study, record_file
+from runner.study import Study
 
 FORTY = ["cudnn=glob(*)", *SLOW, "seeds=all", "trials=10", "study=s"]
 

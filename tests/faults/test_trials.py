@@ -1,5 +1,6 @@
 """A trial that fails, in whatever way, becomes a record that says so; every other trial is done."""
 
+import math
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
@@ -9,8 +10,8 @@ from faulty import Invocation, by_argument, done, started, summary
 from mlflow.tracking import MlflowClient
 from tracked import all_runs
 
+from runner.layout import log_file
 from runner.record import Record
-from runner.study import log_file
 
 MODEL = "model._target_=planted.Faulty"
 KILLED = "the process ended by SIGKILL (by hand, or by the system for want of memory) and left no record"
@@ -55,6 +56,11 @@ def records(faulty: Invocation) -> dict[str, Record]:
     return {how: one for how, (one,) in by_argument(faulty.study, "how").items()}
 
 
+def ended_s(record: Record) -> float:
+    """When a trial ended, in seconds since 1970."""
+    return datetime.fromisoformat(record.ended).timestamp()
+
+
 @pytest.mark.parametrize("how", FAULTS)
 def test_a_fault_is_a_record_with_outcome_and_reason(how: str, records: dict[str, Record]) -> None:
     outcome, reason = FAULTS[how]
@@ -81,13 +87,16 @@ def test_the_end_of_the_log_says_where_it_was(faulty: Invocation, records: dict[
         assert log.rstrip().endswith((records[how].reason or "").rstrip(": "))
 
 
-def test_a_failure_is_named_when_it_happens(faulty: Invocation, records: dict[str, Record]) -> None:
+def test_a_failure_is_named_before_the_trial_after_the_next_one_ends(
+    faulty: Invocation, records: dict[str, Record]
+) -> None:
+    ends = [*sorted(ended_s(record) for record in records.values()), math.inf, math.inf]
     for how in FAULTS:
         record = records[how]
         log = log_file(faulty.study.trial_folder(record.cell, 0))
         said = [moment for moment, line in faulty.lines if str(log) in line]
         assert len(said) == 1
-        assert said[0] - datetime.fromisoformat(record.ended).timestamp() < 5
+        assert said[0] < ends[ends.index(ended_s(record)) + 2]
         assert f"    {record.outcome}: {(record.reason or '').splitlines()[0]}" in faulty.out
 
 

@@ -12,10 +12,11 @@ from cudnn_attached.asked import asked
 
 def begin() -> None:
     """Watch the environment from now on, and everything else from the moment when torch has been imported."""
-    if asked():
+    given = asked()
+    if given:
         from cudnn_attached.variables import watch_variables
 
-        watch_variables()
+        watch_variables(given)
         sys.meta_path.insert(0, _WhenImported())
 
 

@@ -18,11 +18,18 @@ DEPTH = 4
 class Batches:
     """The tensors of the step at work, the outermost modules so far, and whether these can be seen.
 
-    `touched` is called when a step's work is seen to begin, `fetched` with the seconds that a batch was waited for.
+    `touched` is called when a step's work is seen to begin, `fetched` with the seconds that a batch was waited for,
+    `compiles` before the first torch.compile.
     """
 
-    def __init__(self, mine: Callable[[], bool], touched: Callable[[], None], fetched: Callable[[float], None]):
-        self.mine, self.touched, self.fetched = mine, touched, fetched
+    def __init__(
+        self,
+        mine: Callable[[], bool],
+        touched: Callable[[], None],
+        fetched: Callable[[float], None],
+        compiles: Callable[[], None],
+    ):
+        self.mine, self.touched, self.fetched, self.compiles = mine, touched, fetched, compiles
         self.inputs: list[Tensor] = []
         self.yielded: list[Tensor] = []
         self.modules: list[nn.Module] = []
@@ -32,8 +39,8 @@ class Batches:
     def watch(self) -> None:
         """From now on."""
         self._outermost()
-        _after(torch, "compile", self._stop)
-        _after(nn.Module, "compile", self._stop)
+        _before(torch, "compile", self._stop)
+        _before(nn.Module, "compile", self._stop)
         fetch = dataloader._BaseDataLoaderIter.__next__
         kind: Any = dataloader._BaseDataLoaderIter
 
@@ -53,6 +60,8 @@ class Batches:
 
     def _stop(self) -> None:
         """torch.compile would take a hook for a part of the model."""
+        if not self.compiled:
+            self.compiles()
         self.compiled = True
         if self._handle:
             self._handle.remove()
@@ -85,7 +94,7 @@ class Batches:
         return taken
 
 
-def _after(owner: Any, name: str, stop: Callable[[], None]) -> None:
+def _before(owner: Any, name: str, stop: Callable[[], None]) -> None:
     function = getattr(owner, name)
 
     @functools.wraps(function)

@@ -3,15 +3,14 @@
 import os
 from typing import Any
 
-from cudnn_attached.asked import asked
+from cudnn_attached.asked import Asked
 from cudnn_attached.doctor import tell
 
 
-def watch_variables() -> None:
+def watch_variables(given: Asked) -> None:
     """Tell which of them the command has set before Python began, and tell of every later change."""
-    given = asked()
-    watched = dict(given.variables) if given else {}
-    for name, before in given.variables.items() if given else ():
+    watched = dict(given.variables)
+    for name, before in given.variables.items():
         now = os.environ.get(name)
         if before != now:
             tell(f"the command sets {name}={now} before Python begins", where="")

@@ -57,9 +57,10 @@ class Steps:
         self.records: bool | None = None  # whether this is the process that is recorded; None until its first step
         self.times = Times()
         self.losses = Losses(self.mine, self.times.touched)
-        self.batches = Batches(self.looks_at_batches, self.times.touched, self.times.fetched)
+        self.batches = Batches(self.looks_at_batches, self.times.touched, self.times.fetched, self.compiles)
         self.optimizers: list[Optimizer] = []
-        self.stepping: list[FrameType] = []  # the calls at work: an optimizer's, within a scaler's or another's
+        # The calls at work: an optimizer's, within a scaler's or another's.
+        self.stepping: list[tuple[Optimizer, FrameType]] = []
         self.others, self.stops, self.skipped, self.stepped = 0, 0, 0, False
         self.data: list[list[Tensor]] = []
         self.shapes: list[str] = []
@@ -70,7 +71,7 @@ class Steps:
     def watch(self) -> None:
         """From now on."""
         register_optimizer_step_pre_hook(lambda optimizer, *_: self.enter(optimizer, sys._getframe(1)))
-        register_optimizer_step_post_hook(lambda optimizer, *_: self.leave(optimizer, sys._getframe(1)))
+        register_optimizer_step_post_hook(lambda optimizer, *_: self.leave(optimizer))
         self._watch_scaler()
         self.batches.watch()
         self.losses.watch()
@@ -87,6 +88,11 @@ class Steps:
         """Whether this process is to be watched: not if it was forked, nor if another one is recorded."""
         return os.getpid() == self.process and self.records is not False
 
+    def compiles(self) -> None:
+        """The script compiles something: what is done here is no part of it, were it the step of an optimizer."""
+        self.enter = torch.compiler.disable(self.enter)  # type: ignore[method-assign]
+        self.leave = torch.compiler.disable(self.leave)  # type: ignore[method-assign]
+
     def looks_at_batches(self) -> bool:
         """Within backward() only what was computed before is computed again, as activation checkpointing does."""
         return self.mine() and not self.losses.running
@@ -100,7 +106,7 @@ class Steps:
             self.stepped = False
             result = step(scaler, optimizer, *args, **kwargs)
             self.skipped += not self.stepped
-            self.leave(optimizer, sys._getframe())
+            self.leave(optimizer)
             return result
 
         kind.step = step_watched
@@ -108,8 +114,8 @@ class Steps:
     def enter(self, optimizer: Optimizer, call: FrameType) -> None:
         """An optimizer begins to step, or a scaler with it."""
         # What was broken off by an exception that the script has caught is no longer on the stack.
-        self.stepping = [one for one in self.stepping if any(one is frame for frame, _ in walk_stack(call))]
-        self.stepping.append(call)
+        self.stepping = [one for one in self.stepping if any(one[1] is frame for frame, _ in walk_stack(call))]
+        self.stepping.append((optimizer, call))
         if len(self.stepping) > 1 or not self.mine():
             return
         if not self.optimizers:
@@ -130,10 +136,11 @@ class Steps:
             self.initial = shared("digest").digest(_plain(parameters))  # buffers have seen the first batch already
             self.times.paused_s = time.perf_counter() - begin_s
 
-    def leave(self, optimizer: Optimizer, call: FrameType) -> None:
+    def leave(self, optimizer: Optimizer) -> None:
         """An optimizer has stepped, or a scaler with it."""
-        if call in self.stepping:
-            del self.stepping[self.stepping.index(call) :]
+        places = [place for place, (one, _) in enumerate(self.stepping) if one is optimizer]
+        if places:  # the innermost; its frame is another one now where the step is compiled
+            del self.stepping[places[-1] :]
         self.stepped = True
         if self.stepping or os.getpid() != self.process or not self.optimizers:
             return
