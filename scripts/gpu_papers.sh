@@ -17,30 +17,34 @@ else
     cifar="dataset=image_folder dataset.root=$data/cifar10"
 fi
 aside=() # processes that work side by side
-
-follow() { python3 -m runner -m recipe="$name" tracking=off device=cuda study="$out/$name" "$@"; }
+trap 'kill "${aside[@]}" 2> /dev/null || true' EXIT # they would outlive a script that fails or is told to end
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 share() { # what is about spread alone: three invocations do its rounds, beside those of other recipes
     for invocation in 1 2 3; do
-        follow exclusive=false "$@" > "$out/$name-$invocation.log" &
+        "${follow[@]}" exclusive=false "$@" > "$out/$name-$invocation.log" &
         aside+=($!)
     done
 }
 
 finished() { # waits for them, and fails if one did
-    for one in "${aside[@]}"; do wait "$one"; done
+    local failed=0
+    for one in "${aside[@]}"; do wait "$one" || failed=1; done
     aside=()
+    return $failed
 }
 
 mkdir -p "$out"
 for name in "${names[@]}"; do
+    follow=(python3 -m runner -m "recipe=$name" tracking=off device=cuda "study=$out/$name")
     case $name in
-    unet_repeatability) share "dataset.root=$data/isbi2012" ;;       # 10 cells, 30 trials
-    zhuang2022_noise | jordan2023 | summers2021) share $cifar ;;     # 20, 40 and 18 trials
-    lstm_dropout | zhuang2022_overhead) finished && follow ;;        # of speed too: 150 s, 20 minutes
-    eryilmaz2024) finished && follow $cifar ;;                       # 200 s: 12 trials
+    unet_repeatability) share "dataset.root=$data/isbi2012" ;;  # 10 cells, 30 trials
+    zhuang2022_noise | jordan2023 | summers2021) share $cifar ;; # 20, 40 and 18 trials
+    lstm_dropout | zhuang2022_overhead) finished; "${follow[@]}" ;; # of speed too: 150 s, 20 minutes
+    eryilmaz2024) finished; "${follow[@]}" $cifar ;; # 200 s: 12 trials
     *)
-        echo "$name: no such recipe; there are ${papers[*]}" >&2
+        echo "$name: no such recipe; there are ${papers[*]} zhuang2022_overhead" >&2
         exit 2
         ;;
     esac

@@ -17,12 +17,15 @@ unet="model=unet model.width=64 model.depth=3 $synthetic dataset.size=256 datase
 lstm="model=lstm model.hidden_size=512 model.dropout=0.1 $synthetic dataset.channels=64 dataset.length=128 train.batch_size=128"
 
 aside=() # processes of the studies that are done side by side
-
-sweep() { python3 -m runner -m 'cudnn=glob(*)' "precision=$precision" $sgd "$@" tracking=off study="$out/$name"; }
+trap 'kill "${aside[@]}" 2> /dev/null || true' EXIT # they would outlive a script that fails or is told to end
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 finished() { # waits for them, and fails if one did
-    for one in "${aside[@]}"; do wait "$one"; done
+    local failed=0
+    for one in "${aside[@]}"; do wait "$one" || failed=1; done
     aside=()
+    return $failed
 }
 
 mkdir -p "$out"
@@ -45,12 +48,13 @@ for name in "${names[@]}"; do
         exit 2
         ;;
     esac
+    sweep=(python3 -m runner -m 'cudnn=glob(*)' "precision=$precision" $sgd $words tracking=off "study=$out/$name")
     if [ "$probe" = ops ]; then
-        sweep $words probe=ops probe.repeat=true trials=3 exclusive=false > "$out/$name.log" &
+        "${sweep[@]}" probe=ops probe.repeat=true trials=3 exclusive=false > "$out/$name.log" &
         aside+=($!)
     else
         finished
-        sweep $words probe=kernels trials=4
+        "${sweep[@]}" probe=kernels trials=4
     fi
 done
 finished

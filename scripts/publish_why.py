@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.analysis.summary import summarise
+from runner.capture import differing
 from runner.jsonfile import write_json
 from runner.report.markdown import grid
 from runner.report.why import change_lines
@@ -23,7 +24,7 @@ from runner.study import Study
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, PAGE = ROOT / "docs" / "results" / "why", ROOT / "docs" / "results" / "why.md"
-FINDING = ("name", "module", "part", "step", "distinct", "trials", "repeats", "max_relative", "rung")
+FINDING = ("name", "module", "part", "step", "distinct", "trials", "repeats", "max_relative")
 ENVIRONMENT = ("gpu_name", "torch", "cuda", "cudnn", "driver", "python")
 Figures = dict[str, Any]
 
@@ -44,12 +45,11 @@ def kept(study: Study) -> Figures:
 
 
 def _cell(cell: Figures) -> Figures:
-    findings = (cell["traces"] or {}).get("findings", [])
     kernels = cell["kernels"] or {}
     return {
         "label": cell["label"],
         "verdict": verdict_words(cell),
-        "findings": [{name: one[name] for name in FINDING} for one in findings],
+        "findings": [{name: one[name] for name in FINDING} for one in differing(cell)],
         "choices": [{name: one[name] for name in ("name", "module", "further", "before")} for one in kernels["choices"]]
         if kernels
         else None,
@@ -115,7 +115,7 @@ def repros(found: list[Figures]) -> Iterator[str]:
     """What each repro file showed when it was started alone."""
     rows = [[one["study"], one["cell"], one["operation"], _shown(one)] for one in found]
     shown = sum(one.get("status") == 1 for one in found)
-    yield f"{shown} of {len(found)} files showed their mismatch."
+    yield f"{shown} of {sum('refused' not in one for one in found)} files showed their mismatch."
     yield grid([["study", "mode", "operation", "what it said"], *rows])
 
 

@@ -71,7 +71,7 @@ def main() -> int:
     with ThreadPoolExecutor(asked.at_once) as pool:
         found = list(pool.map(lambda one: started(one, asked.folder), made))
     print(json.dumps(found, indent=1))
-    return 0 if all(one.get("status") in (1, None) for one in found) else 1
+    return 0 if all("refused" in one or one["status"] == 1 for one in found) else 1
 
 
 if __name__ == "__main__":

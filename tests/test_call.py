@@ -50,7 +50,9 @@ def test_the_state_of_cudnns_dropout_is_scratch_and_its_seed_is_compared() -> No
     form = signature(aten._cudnn_init_dropout_state.default)
     assert form.scratch == (0,)
     assert "dropout_seed" in [one.name for one in form.arguments]
-    assert "dropout_seed=7" in call_of(aten._cudnn_init_dropout_state.default, 0.1, True, 7).scalars
+    call, state = call_of(aten._cudnn_init_dropout_state.default, 0.1, True, 7), torch.ones(8, dtype=torch.uint8)
+    assert "dropout_seed=7" in call.scalars
+    assert (call.outputs(state), call.results(state)) == ([state], [])  # one tensor alone, no tuple
 
 
 def test_statistics_that_a_kernel_changes_silently_are_results() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -230,6 +231,15 @@ def test_a_reader_that_is_gone_changes_no_answer(tmp_path: Path, other: str, cod
     ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=600)
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (code, "")
+
+
+@pytest.mark.parametrize("place", ["/dev/full", None])
+def test_an_answer_that_cannot_be_printed_stays_the_same(tmp_path: Path, place: str | None) -> None:
+    steady(tmp_path / "one")
+    one = str(tmp_path / "one")
+    command = shlex.join([sys.executable, "-m", "runner.compare", one, one]) + (f" > {place}" if place else " >&-")
+    ended = subprocess.run(["bash", "-c", command], stderr=subprocess.PIPE, text=True, timeout=600)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def attached(folder: Path, *steps: int) -> Path:

@@ -2,13 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
+from factory import Plant, make_cell, make_study
 
 from runner.analysis.kernel_choice import choice_words, lines
 from runner.analysis.kernels import cudnn_words, kernel_changes, kernels_of
+from runner.analysis.summary import summarise
 from runner.kernel_use import KernelCall, KernelUse
+from runner.layout import kernels_file
 
 A = "sm80_xmma_wgrad_implicit_gemm_f32f32_f32f32_f32_nhwckrsc_nhwc_tilesize128x32x16_stage4_warpsize2x1x1_g1_ffma"
 B = "cutlass_80_wgrad_simt_s_128x64_8x5_nchw_align1"
@@ -155,3 +159,13 @@ def test_kernels_of_none_of_two_cells_and_of_one_trial_twice_are_refused() -> No
         kernels_of([use(0), use(1, cell="other")])
     with pytest.raises(ValueError, match="trial 1 of cell cell is there twice"):
         kernel_changes([use(0)], [use(1), use(1)])
+
+
+@pytest.mark.parametrize("changes", [{"probe": {"name": "kernels"}}, {"phase": "calls"}])
+def test_kernels_of_a_probe_and_of_calls_are_in_the_summary(changes: dict[str, Any], tmp_path: Path) -> None:
+    cell = make_cell(**changes)
+    study = make_study(tmp_path, [(cell, Plant())], rounds=2)
+    for number, kernel in enumerate((A, B)):
+        use(number, conv("conv", kernel), cell=cell.id).write(kernels_file(study.trial_folder(cell.id, number)))
+    (found,) = summarise(study)["cells"]
+    assert found["kernels"]["trials"] == 2 and len(found["kernels"]["choices"]) == 1

@@ -187,6 +187,9 @@ def test_scratch_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reproduce, "OPERATION", torch.ops.aten.max.dim)
     monkeypatch.setattr(reproduce, "SCRATCH", (1,))
     assert len(reproduce.call(((torch.ones(3, 2), 1), {}))) == 1
+    monkeypatch.setattr(reproduce, "OPERATION", torch.ops.aten.neg.default)
+    monkeypatch.setattr(reproduce, "SCRATCH", (0,))  # one tensor alone, no tuple: what is left is the argument
+    assert [one.tolist() for one in reproduce.call(((torch.ones(2),), {}))] == [[1, 1]]
 
 
 def test_the_file_is_fit_for_a_bug_report(tmp_path: Path) -> None:

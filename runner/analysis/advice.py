@@ -38,7 +38,7 @@ def advice(found: Finding, config: dict[str, Any]) -> list[Advice]:
 
 def advice_above(divergence: Divergence, config: dict[str, Any]) -> list[Advice]:
     """The same for a difference of start or data; nothing where these are equal. It needs no probe."""
-    rung = "start" if not divergence.same_start else "data" if divergence.other_data else None
+    rung = "start" if not divergence.same_start else "data" if divergence.first_data_step else None
     return _fitting(rung, "", None, config) if rung else []
 
 

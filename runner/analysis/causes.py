@@ -18,7 +18,7 @@ KINDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("other code of the model or data set", ("code",)),
     ("another model", ("model.",)),
     ("other precision", ("precision.",)),
-    ("another number of steps", ("train.steps",)),
+    ("another number of steps", ("train.steps", "train.epochs")),
     ("other settings", ("train.", "phase")),
     ("another device", ("device",)),
     ("another number of threads", ("threads",)),

@@ -25,8 +25,8 @@ class Divergence:
     `poked`: each trial had another weight changed on purpose, so that weights differ by design.
     `subject` is what these checkpoints and `unique_weights` are of: with phase=infer all outputs so far, with
     phase=calls all results: outputs and gradients.
-    `fewest_steps`: trials took different numbers of steps, and none fewer than these, after which data and losses are
-    said to differ; None where all took as many. `evaluated` is False where no evaluation is seen, with phase=attach.
+    `fewest_steps`: trials took different numbers of steps, and none fewer than these, up to which data and losses are
+    compared; None where all took as many. `evaluated` is False where no evaluation is seen, with phase=attach.
 
     All this is about processes, each with its first training. `repeats` is how many trainings each process did from the
     same state; `within_process` is the verdict over those of one process, the worst of all, and `within_differing` in
@@ -57,20 +57,9 @@ class Divergence:
         """The first step at which anything seen differs: 0 for the initial weights, None if nothing does."""
         if not self.same_start:
             return 0
-        steps = (self.first_data_step, self.first_loss_step, self.weights_differ_after)
+        end = None if self.fewest_steps is None else self.fewest_steps + 1
+        steps = (self.first_data_step, self.first_loss_step, self.weights_differ_after, end)
         return min((step for step in steps if step is not None), default=None)
-
-    @property
-    def other_data(self) -> bool:
-        """Whether a step that all trials took got other data in some."""
-        return self._in_all(self.first_data_step)
-
-    @property
-    def _other_losses(self) -> bool:
-        return self._in_all(self.first_loss_step)
-
-    def _in_all(self, step: int | None) -> bool:
-        return step is not None and (self.fewest_steps is None or step <= self.fewest_steps)
 
     @property
     def bound_95(self) -> float | None:
@@ -89,8 +78,8 @@ class Divergence:
             return "one trial: nothing to compare" if self.trials else "no finished trial"
         parts = [
             "same start" if self.same_start else "different start",
-            f"data differ first at step {self.first_data_step}" if self.other_data else "same data",
-            f"first loss difference at step {self.first_loss_step}" if self._other_losses else "same losses",
+            f"data differ first at step {self.first_data_step}" if self.first_data_step else "same data",
+            f"first loss difference at step {self.first_loss_step}" if self.first_loss_step else "same losses",
             self._weights,
             "same evaluation" if self.same_evaluation else "evaluation differs",
         ]
@@ -196,15 +185,13 @@ def _checkpoints(record: Record) -> dict[int, str]:
 
 
 def _first_difference(arrays: list[np.ndarray]) -> int | None:
-    """The first step (from 1) at which not all trials have the same bits; NaN equals NaN of the same bits."""
+    """The first step (from 1) of those all took without the same bits in all; NaN equals NaN of the same bits."""
     if len(arrays) < 2:
         return None
     common = min(len(array) for array in arrays)
     bits = np.stack([_bits(array[:common]) for array in arrays])
     steps = np.flatnonzero((bits != bits[0]).any(axis=(0, 2)))
-    if steps.size:
-        return int(steps[0]) + 1
-    return common + 1 if len({len(array) for array in arrays}) > 1 else None
+    return int(steps[0]) + 1 if steps.size else None
 
 
 def _bits(array: np.ndarray) -> np.ndarray:

@@ -23,8 +23,9 @@ class CellKernels:
 
     @classmethod
     def of(cls, study: Study, sample: Sample) -> "CellKernels":
-        """Read a cell's kernels: none without probe=kernels."""
-        uses, damaged = readable(sample.finished if sample.cell.probe == "kernels" else [], study.kernels)
+        """Read a cell's kernels: there are none but with probe=kernels and of calls."""
+        looked = sample.cell.probe == "kernels" or sample.cell.phase == "calls"
+        uses, damaged = readable(sample.finished if looked else [], study.kernels)
         return cls(sample, uses, damaged)
 
     def summary(self) -> dict[str, Any] | None:

@@ -28,7 +28,7 @@ def deepest(divergence: Divergence, compared: Compared) -> str | None:
         return _first_words(compared.findings, thing)
     if divergence.verdict in ("bitwise", "single", None) or compared.trials < 2:
         return None
-    if divergence.other_data:
+    if divergence.first_data_step:
         return f"no {thing} differs before the data do"
     return f"no {thing} differs on equal inputs among the {compared.operations} traced"
 

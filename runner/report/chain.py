@@ -80,7 +80,6 @@ def _rungs(cell: dict[str, Any]) -> Iterator[tuple[str, str]]:
         fewest = seen["fewest_steps"]
         if fewest is not None:
             yield "steps", f"different numbers of them: none took fewer than {fewest}, some took more"
-        data, loss = (None if step and fewest is not None and step > fewest else step for step in (data, loss))
         yield "data", f"differ first at step {data}" if data else "equal in every step"
         if cell["config"].get("phase") != "calls":
             yield "losses", f"differ first at step {loss}" if loss else "equal in every step"

@@ -83,8 +83,8 @@ def print_lines(lines: Iterable[str]) -> None:
     try:
         for line in lines:
             print(line)
-        sys.stdout.flush()
-    except BrokenPipeError:
+        print(end="", flush=True)
+    except OSError:
         _drop_from_now_on(sys.stdout.fileno())
 
 

@@ -133,8 +133,6 @@ def _chosen_anew(cell: dict[str, Any]) -> str:
     found, config = cell["reproducibility"], cell["config"]
     if not found["same_start"]:
         return "each starts from other weights"
-    if found["fewest_steps"] is not None:
-        return "they take different numbers of steps"
     if found["first_data_step"]:
         return "each gets other data"
     benchmarks = config["cudnn"]["benchmark"] and config["cudnn"]["enabled"]

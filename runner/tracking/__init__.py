@@ -31,7 +31,8 @@ from runner.tracking.summary import send_summary
 from runner.tracking.trial import send_missing, send_trial
 from runner.tracking.writing import writing
 
-# It prints a traceback of what it raises as well; after its import, which sets all its levels.
+# It prints a traceback of what it raises as well, and warns of what it does again: its callers here say what matters.
+# After its import, which sets all its levels.
 logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
 
 # What sending raises when the store does not take it, whatever the reason.

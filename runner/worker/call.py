@@ -87,7 +87,8 @@ class Call:
 
     def scratch(self, returned: Any) -> set[int]:
         """The ids of those outputs whose bits mean nothing."""
-        return {id(returned[place]) for place in self.form.scratch if place < len(returned)}
+        several = returned if isinstance(returned, list | tuple) else (returned,)
+        return {id(several[place]) for place in self.form.scratch if place < len(several)}
 
     def results(self, returned: Any) -> list[Tensor]:
         """The outputs whose bits mean something."""

@@ -67,7 +67,8 @@ def call(arguments: Any) -> list[Tensor]:
     """Call the operation on copies of its arguments; what it returns, or what it changes if that is nothing."""
     args, kwargs = copy.deepcopy(arguments)
     returned = OPERATION(*args, **kwargs)
-    results = tensors([one for place, one in enumerate(returned) if place not in SCRATCH] if SCRATCH else returned)
+    several = returned if isinstance(returned, list | tuple) else [returned]
+    results = tensors([one for place, one in enumerate(several) if place not in SCRATCH])
     return results or tensors([args, list(kwargs.values())])
 
 
