@@ -16,23 +16,13 @@ if [ -d "$data/cifar10/cifar-10-batches-py" ]; then
 else
     cifar="dataset=image_folder dataset.root=$data/cifar10"
 fi
-aside=() # processes that work side by side
-trap 'kill "${aside[@]}" 2> /dev/null || true' EXIT # they would outlive a script that fails or is told to end
-trap 'exit 130' INT
-trap 'exit 143' TERM
+source "$(dirname "$0")/aside.sh"
 
 share() { # what is about spread alone: three invocations do its rounds, beside those of other recipes
     for invocation in 1 2 3; do
         "${follow[@]}" exclusive=false "$@" > "$out/$name-$invocation.log" &
         aside+=($!)
     done
-}
-
-finished() { # waits for them, and fails if one did
-    local failed=0
-    for one in "${aside[@]}"; do wait "$one" || failed=1; done
-    aside=()
-    return $failed
 }
 
 mkdir -p "$out"

@@ -16,17 +16,7 @@ resnet50="model=resnet model.depth=50 model.cifar_stem=false $synthetic dataset.
 unet="model=unet model.width=64 model.depth=3 $synthetic dataset.size=256 dataset.classes=2 train.batch_size=16"
 lstm="model=lstm model.hidden_size=512 model.dropout=0.1 $synthetic dataset.channels=64 dataset.length=128 train.batch_size=128"
 
-aside=() # processes of the studies that are done side by side
-trap 'kill "${aside[@]}" 2> /dev/null || true' EXIT # they would outlive a script that fails or is told to end
-trap 'exit 130' INT
-trap 'exit 143' TERM
-
-finished() { # waits for them, and fails if one did
-    local failed=0
-    for one in "${aside[@]}"; do wait "$one" || failed=1; done
-    aside=()
-    return $failed
-}
+source "$(dirname "$0")/aside.sh"
 
 mkdir -p "$out"
 for name in "${names[@]}"; do

@@ -84,6 +84,17 @@ def test_nan_of_the_same_bits_is_equal_and_of_others_is_not():
     assert divergence(records, [make_series(loss=nan), make_series(loss=other)]).first_loss_step == 2
 
 
+def test_where_some_trials_end_earlier_what_all_took_is_compared():
+    whole = make_series(0)
+    short = replace(whole, data=whole.data[:6], loss=whole.loss[:6])
+    records = [make_record(make_cell(), number) for number in range(2)]
+    found = divergence(records, [whole, short])
+    assert (found.fewest_steps, found.first_data_step, found.first_loss_step) == (6, None, None)
+    assert found.first_diverging_step == 7
+    other = replace(short, loss=np.append(short.loss[:5], short.loss[5] + 1).astype(short.loss.dtype))
+    assert divergence(records, [whole, other]).first_loss_step == 6
+
+
 def test_different_starts_count_as_step_zero_and_name_the_seeds():
     records = [make_record(make_cell(seeds={"base": 0, "vary": ["init"]}), number) for number in range(2)]
     records = [
