@@ -1,19 +1,26 @@
 """Many processes and one store: one writer a study at a time, and no run twice."""
 
 import os
+import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
 import pytest
 from factory import four_modes, make_cell
-from tracked import CONTEXT, all_runs, attempt, find
+from mlflow.entities import Dataset, DatasetInput
+from mlflow.store.tracking.dbmodels.models import SqlDataset
+from sqlalchemy import event, make_url
+from sqlalchemy.orm import Session
+from tracked import CONTEXT, all_runs, attempt, find, new_store
 
 from runner import tracking
 from runner.analysis.summary import summarise
 from runner.study import Study
+from runner.tracking.sending import log_datasets
 from runner.tracking.store import connect
 
 PROCESSES = 8
@@ -69,6 +76,43 @@ def test_different_studies_use_one_new_store_at_once(tmp_path: Path) -> None:
     assert len(runs) == PROCESSES * (1 + 4 + 4)
     assert {run.info.status for run in runs} == {"FINISHED"}
     assert [path.name for path in (tmp_path / "new").glob("*mlflow*")] == ["mlflow.db"]
+
+
+@contextmanager
+def faster(uri: str) -> Iterator[list[str]]:
+    """Another process adds each data set just before this one does, after it looked whether it is there."""
+    added: list[str] = []
+
+    def add(session: Session, *_: object) -> None:
+        with closing(sqlite3.connect(make_url(uri).database or "", timeout=60)) as database, database:
+            for row in [row for row in session.new if isinstance(row, SqlDataset) and row.digest not in added]:
+                values = ("other" + row.digest[:27], row.experiment_id, row.name, row.digest, "local", "{}")
+                database.execute("insert into datasets values (?, ?, ?, ?, ?, ?, null, null)", values)
+                added.append(row.digest)
+                return
+
+    event.listen(Session, "before_flush", add)
+    try:
+        yield added
+    finally:
+        event.remove(Session, "before_flush", add)
+
+
+def test_data_that_another_study_adds_at_the_same_moment_are_listed(tmp_path: Path) -> None:
+    uri, study = new_store(tmp_path / "store"), Study.ask(tmp_path / "study", {"rounds": 1}, [make_cell()])
+    (cell,) = study.cells()
+    record = attempt(study, cell)
+    with faster(uri) as added, tracking.writing(study):
+        runs = tracking.open_study(uri, study)
+        tracking.send_trial(runs, study, record)
+        parent = runs.cells[cell.id].parent
+        data = [DatasetInput(Dataset("digits", digest, "local", "{}"), []) for digest in ("one", "two", "three")]
+        log_datasets(runs.client, parent, data)
+    assert len(added) == 4
+    (trial,) = find(runs.client, "tags.level = 'trial'")
+    assert [given.dataset.digest for given in trial.inputs.dataset_inputs] == added[:1]
+    listed = runs.client.get_run(parent).inputs.dataset_inputs
+    assert sorted(given.dataset.digest for given in listed) == ["one", "three", "two"]
 
 
 def hold(barrier: Barrier, folder: Path, seconds: float) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
+from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
 from runner.jsonfile import canonical
@@ -46,6 +47,21 @@ def _batches(settings: dict[str, str]) -> list[list[Param]]:
 def set_tags(client: MlflowClient, run: str, tags: dict[str, str]) -> None:
     """Set tags, replacing those of the same name."""
     client.log_batch(run, tags=[RunTag(key, value) for key, value in names.tags(tags).items()])
+
+
+def log_datasets(client: MlflowClient, run: str, data: list[DatasetInput]) -> None:
+    """List the data on a run. Twice is once.
+
+    MLflow looks which data sets it knows, then adds the others: if another study adds one of them in between, the
+    database refuses all. Each time that happens one more is known.
+    """
+    for unknown in range(len(data), -1, -1) if data else ():
+        try:
+            client.log_inputs(run, datasets=data)
+            break
+        except MlflowException as error:
+            if error.error_code != "BAD_REQUEST" or not unknown:
+                raise
 
 
 def datasets(records: Iterable[Record], dataset: dict[str, Any], use: str) -> list[DatasetInput]:

@@ -15,7 +15,7 @@ from runner.study import Study
 from runner.tracking.figures import cell_figures, study_figures
 from runner.tracking.names import clean, params
 from runner.tracking.runs import CellRun, StudyRuns, set_states
-from runner.tracking.sending import Points, at, datasets, send, set_tags
+from runner.tracking.sending import Points, at, datasets, log_datasets, send, set_tags
 from runner.tracking.trial import context_of
 
 # Trials of varied seeds see data of their own: a cell's page lists no more.
@@ -108,8 +108,8 @@ def _send_data(runs: StudyRuns, run: str, places: list[CellRun], records: list[R
     for place in places:
         own = [record for record in records if record.cell == place.cell.id]
         data = datasets(own, place.cell.config["dataset"], context_of(place.cell.phase))
-        if 0 < len(data) <= DATASETS_LISTED:
-            runs.client.log_inputs(run, datasets=data)
+        if len(data) <= DATASETS_LISTED:
+            log_datasets(runs.client, run, data)
 
 
 def _send_changed(runs: StudyRuns, run: str, figures: dict[str, float], settings: dict[str, Any]) -> None:

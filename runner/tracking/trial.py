@@ -19,7 +19,7 @@ from runner.series import Series
 from runner.study import Study
 from runner.tracking.names import clean, params
 from runner.tracking.runs import CellRun, StudyRuns, create, identity, tagged, the_only
-from runner.tracking.sending import Points, at, datasets, send, set_tags
+from runner.tracking.sending import Points, at, datasets, log_datasets, send, set_tags
 from runner.tracking.states import KILLED, RUNNING, milliseconds, set_state, trial_state
 from runner.tracking.store import search
 
@@ -88,9 +88,7 @@ def _send(runs: StudyRuns, study: Study, record: Record, attempts: list[Shown]) 
     metrics = at(milliseconds(record.ended), points) + system_metrics(record)
     settings = params(flatten(place.cell.config) | flatten(record.flags.get("after", {}), "effective."))
     send(client, run, metrics, _without(settings, shown.half if shown else None))
-    data = datasets([record], place.cell.config["dataset"], context_of(place.cell.phase))
-    if data:
-        client.log_inputs(run, datasets=data)
+    log_datasets(client, run, datasets([record], place.cell.config["dataset"], context_of(place.cell.phase)))
     set_state(client, run, trial_state(record), [record])
     return True
 
