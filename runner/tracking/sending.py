@@ -55,10 +55,12 @@ def log_datasets(client: MlflowClient, run: str, data: list[DatasetInput]) -> No
     MLflow looks which data sets it knows, then adds the others: if another study adds one of them in between, the
     database refuses all. Each time that happens one more is known.
     """
-    for unknown in range(len(data), -1, -1) if data else ():
+    if not data:
+        return
+    for unknown in reversed(range(len(data) + 1)):
         try:
             client.log_inputs(run, datasets=data)
-            break
+            return
         except MlflowException as error:
             if error.error_code != "BAD_REQUEST" or not unknown:
                 raise
