@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from runner.worker import digest as digests
-from runner.worker.digest import BLOCK, digest, lanes, lanes_of_each, sketch, text
+from runner.worker.deferred import Deferred
+from runner.worker.digest import BLOCK, digest, lanes, sketch, text
 
 DTYPES = [
     *(torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn),
@@ -101,22 +102,34 @@ def test_blocks_and_the_number_that_is_summed_at_once_are_as_defined(words: int)
 
 @given(st.lists(tensors, max_size=6))
 def test_each_of_several_tensors_has_the_lanes_that_it_has_alone(listed: list[Tensor]) -> None:
-    assert [as_words(one) for one in lanes_of_each(listed)] == [as_words(lanes([one])) for one in listed]
+    assert digests_of_each(listed) == [hexed(lanes([one])) for one in listed]
+
+
+def hexed(found: Tensor) -> str:
+    return found.numpy().tobytes().hex()
+
+
+def digests_of_each(listed: list[Tensor]) -> list[str]:
+    """As the probe of modules asks for them."""
+    looked_at = Deferred()
+    places = looked_at.look_at_each(listed, finite=True)
+    found, _ = looked_at.read()
+    return [found[place] for place, _ in places if place is not None]
 
 
 def test_so_have_many_tensors_and_those_larger_than_a_block() -> None:
     listed = [torch.arange(size, dtype=torch.float32) for size in (BLOCK, BLOCK + 1, 0, 1, *range(300), 3 * BLOCK)]
     listed += [one.bfloat16().view(-1, 1).expand(-1, 2) for one in listed[:30]]
-    assert [as_words(one) for one in lanes_of_each(listed)] == [as_words(lanes([one])) for one in listed]
+    assert digests_of_each(listed) == [hexed(lanes([one])) for one in listed]
 
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """Blocks of 8 words, so that few words reach many levels; and weights for them."""
     monkeypatch.setattr(digests, "BLOCK", 8)
-    digests._weights.cache_clear()
+    digests.weights.cache_clear()
     yield 8
-    digests._weights.cache_clear()
+    digests.weights.cache_clear()
 
 
 @pytest.mark.parametrize("words", [1, 8, 9, 17, 33, 65, 1000])

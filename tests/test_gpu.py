@@ -16,7 +16,8 @@ from runner.data.residence import place
 from runner.record import Record
 from runner.worker.build import compiled
 from runner.worker.contract import Task
-from runner.worker.digest import digest, lanes, text
+from runner.worker.deferred import Deferred, in_one_pass
+from runner.worker.digest import BLOCK, digest, lanes, text
 from runner.worker.evaluate import evaluate
 from runner.worker.train import train_model
 
@@ -83,6 +84,26 @@ def test_a_digest_is_the_same_on_both_devices(dtype: torch.dtype) -> None:
     tensors = [(torch.randn(3, 1001) * 100).to(dtype), (torch.randn(7) * 100).to(dtype)]
     there = [tensor.to(DEVICE) for tensor in tensors]
     assert digest(tensors) == digest(there) == text(lanes(there), there)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.int64])
+@pytest.mark.parametrize("size", [1, BLOCK, 3 * BLOCK + 5, 1100 * BLOCK + 3])
+def test_the_one_pass_over_a_tensor_finds_the_digest_and_what_is_not_finite(dtype: torch.dtype, size: int) -> None:
+    pytest.importorskip("triton")
+    assert in_one_pass(DEVICE) is not None
+    tensor = torch.arange(size, device=DEVICE).remainder(1000).to(dtype)
+    looked_at = Deferred()
+    said: list[str | None] = [None]
+    looked_at.look(tensor, finite=True)
+    if dtype.is_floating_point:
+        for number, name in (("inf", "inf"), ("nan", "nan")):
+            tensor = tensor.clone()
+            tensor[size // 2] = float(number)
+            looked_at.look(tensor, finite=True)
+            said.append(name)
+    digests, finite = looked_at.read()
+    assert digests[-1] == lanes([tensor.cpu()]).numpy().tobytes().hex()
+    assert finite == (said if dtype.is_floating_point else [])
 
 
 def test_the_flags_matter_for_a_convolutional_network(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from runner.analysis.traces import compare
 from runner.models.lstm import lstm
 from runner.models.resnet import resnet
 from runner.models.unet import unet
-from runner.worker.deferred import Deferred
+from runner.worker.deferred import Deferred, Places
 from runner.worker.digest import digest
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -74,13 +74,13 @@ NORM = ["weight", "bias", "running_mean", "running_var", "num_batches_tracked"]
 
 def test_what_was_looked_at_and_has_not_changed_is_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at: list[tuple[int, ...]] = []
-    once = Deferred.digest
+    once = Deferred.look
 
-    def counted(self: Deferred, tensor: Tensor) -> int | None:
+    def counted(self: Deferred, tensor: Tensor, finite: bool) -> Places:
         looked_at.append(tuple(tensor.shape))
-        return once(self, tensor)
+        return once(self, tensor, finite)
 
-    monkeypatch.setattr(Deferred, "digest", counted)
+    monkeypatch.setattr(Deferred, "look", counted)
     traced(seeded(lambda: nn.Sequential(Block(), Block())), images())
     # The batch; of each block conv, norm, ReLU, sum, ReLU, and the gradients of these.
     assert len(looked_at) == 1 + 2 * 5 * 2

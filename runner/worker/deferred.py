@@ -1,74 +1,130 @@
 """Digests and finiteness of many tensors: computed where the tensors are, without waiting, and read all at once."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from runner.worker.bits import as_real, has_bits
-from runner.worker.digest import lanes, lanes_of_each
+from runner.worker.digest import BLOCK, block_sums, fits_a_block, joined, row_sums, rows, words
 
 _RANGED = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
+_FLAGS = 1024  # that are set to 0 at once
+
+Places = tuple[int | None, int | None]  # of a tensor's digest, and of whether it is finite; None where it has none
 
 
 class Deferred:
     """What was asked of tensors since the last reading; the numbers given out are places in what is read."""
 
     def __init__(self) -> None:
-        self._lanes: list[Tensor] = []
-        self._extremes: list[tuple[Tensor, Tensor]] = []
+        self._sums: list[Tensor] = []
+        self._finite: list[tuple[Tensor, ...]] = []  # the lowest and highest element, or what the pass over it found
+        self._flags: dict[torch.device, Iterator[Tensor]] = {}
 
-    def digest(self, tensor: Tensor) -> int | None:
-        """Ask for the digest of a tensor's bits; None where it has none."""
+    def look(self, tensor: Tensor, finite: bool) -> Places:
+        """Ask for the digest of a tensor's bits, and if wanted whether it has NaNs or infinities."""
         if not has_bits(tensor):
-            return None
-        self._lanes.append(lanes([tensor]))
-        return len(self._lanes) - 1
-
-    def digest_each(self, tensors: Sequence[Tensor]) -> list[int | None]:
-        """Ask for the digests of many tensors of one device, which takes less than one by one."""
-        readable = [tensor for tensor in tensors if has_bits(tensor)]
-        places = iter(range(len(self._lanes), len(self._lanes) + len(readable)))
-        self._lanes += lanes_of_each(readable)
-        return [next(places) if has_bits(tensor) else None for tensor in tensors]
-
-    def finite(self, tensor: Tensor) -> int | None:
-        """Ask whether a tensor has NaNs or infinities; None for what cannot."""
-        if not has_bits(tensor) or not tensor.numel():
-            return None
+            return None, None
         real = as_real(tensor)
-        if real.dtype not in _RANGED:
-            return None
-        self._extremes.append(torch.aminmax(real))  # a NaN is both
-        return len(self._extremes) - 1
+        finite = finite and real.numel() > 0 and real.dtype in _RANGED
+        one_pass = in_one_pass(real.device) if real.numel() else None
+        if one_pass is None:
+            return self._add(block_sums([real]), torch.aminmax(real) if finite else None)  # a NaN is both
+        (bits,) = words([real])
+        if not finite or not one_pass.tells(real.dtype):
+            return self._add(one_pass.block_sums(bits), torch.aminmax(real) if finite else None)
+        flag = self._flag(real.device)
+        return self._add(one_pass.block_sums(bits, real.dtype, flag), (flag,))
+
+    def look_at_each(self, tensors: Sequence[Tensor], finite: bool) -> list[Places]:
+        """Ask for that of many tensors of one device, which takes less than one by one."""
+        small = [place for place, one in enumerate(tensors) if has_bits(one) and one.numel() and fits_a_block(one)]
+        found: dict[int, Places] = {}
+        for places, bits in rows([tensors[place] for place in small]):
+            dtype = as_real(tensors[small[places[0]]]).dtype
+            ranged = finite and dtype in _RANGED
+            extremes = zip(*bits.view(dtype).aminmax(dim=1), strict=True) if ranged else [None] * len(places)
+            for place, sums, both in zip(places, row_sums(bits), extremes, strict=True):
+                found[small[place]] = self._add(sums, both)
+        return [found[place] if place in found else self.look(one, finite) for place, one in enumerate(tensors)]
 
     def read(self) -> tuple[list[str], list[str | None]]:
         """All digests, and "nan", "inf" or None for all that may not be finite. Waits for the devices."""
-        digests = [raw.tobytes().hex() for raw in _gathered(self._lanes)]
-        flat = _gathered([one for pair in self._extremes for one in pair])
-        finite = [_name(float(low), float(high)) for low, high in zip(flat[::2], flat[1::2], strict=True)]
-        self._lanes, self._extremes = [], []
+        for device in {one.device for one in self._sums if one.is_cuda}:
+            torch.cuda.synchronize(device)  # they may come from several streams
+        digests = [raw.tobytes().hex() for raw in _gathered(_joined(self._sums))]
+        numbers = iter(_gathered([one for some in self._finite for one in some]))
+        finite = [_name(*(next(numbers).item() for _ in some)) for some in self._finite]
+        self._sums, self._finite, self._flags = [], [], {}
         return digests, finite
+
+    def _add(self, sums: Tensor, finite: tuple[Tensor, ...] | None) -> Places:
+        self._sums.append(sums)
+        if finite is None:
+            return len(self._sums) - 1, None
+        self._finite.append(finite)
+        return len(self._sums) - 1, len(self._finite) - 1
+
+    def _flag(self, device: torch.device) -> Tensor:
+        """A zero of its own on a device: int32 ()."""
+        flag = next(self._flags.get(device, iter(())), None)
+        if flag is None:
+            self._flags[device] = iter(torch.zeros(_FLAGS, dtype=torch.int32, device=device))
+            flag = next(self._flags[device])
+        return flag
+
+
+@cache
+def in_one_pass(device: torch.device) -> ModuleType | None:
+    """What looks at a tensor in one pass on this device, where Triton is there, works, and finds the same sums."""
+    if device.type != "cuda" or torch.version.hip is not None:
+        return None
+    bits = torch.arange(3 * BLOCK + 1, dtype=torch.int32, device=device) * 40503
+    try:
+        from runner.worker import one_pass
+
+        same = torch.equal(one_pass.block_sums(bits), block_sums([bits]))
+    # Without Triton, without the C compiler that it starts kernels with, with a driver too old for it, in a home where
+    # nothing can be written: each fails in its own way, and PyTorch's own operations do the same in more time.
+    except Exception:
+        return None
+    return one_pass if same else None
+
+
+def _joined(sums: list[Tensor]) -> list[Tensor]:
+    found: dict[int, Tensor] = {}
+    for places in _alike([one.device for one in sums]):
+        found |= zip(places, joined([sums[place] for place in places]), strict=True)
+    return [found[place] for place in range(len(sums))]
 
 
 def _gathered(tensors: list[Tensor]) -> list[Any]:
     """Each small tensor as a NumPy array, copied from its device together with all others of its type."""
-    alike: dict[tuple[torch.device, torch.dtype], list[int]] = defaultdict(list)
-    for place, tensor in enumerate(tensors):
-        alike[tensor.device, tensor.dtype].append(place)
     found: dict[int, Any] = {}
-    for (device, dtype), places in alike.items():
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)  # they may come from several streams
+    for places in _alike([(one.device, one.dtype) for one in tensors]):
         stacked = torch.stack([tensors[place] for place in places])
-        stacked = stacked.double() if dtype.is_floating_point else stacked
+        stacked = stacked.double() if stacked.dtype.is_floating_point else stacked
         found |= zip(places, stacked.cpu().numpy(), strict=True)
     return [found[place] for place in range(len(tensors))]
 
 
-def _name(low: float, high: float) -> str | None:
+def _alike(keys: list[Any]) -> list[list[int]]:
+    """The places of equal keys."""
+    alike: dict[Any, list[int]] = defaultdict(list)
+    for place, key in enumerate(keys):
+        alike[key].append(place)
+    return list(alike.values())
+
+
+def _name(low: float, high: float | None = None) -> str | None:
+    """What a tensor holds that is not finite, of its lowest and highest element, or of what the one pass found."""
+    if high is None:
+        return (None, "inf", "nan")[int(low)]
     if low != low or high != high:
         return "nan"
     return "inf" if low == float("-inf") or high == float("inf") else None

@@ -18,7 +18,7 @@ This module needs torch alone: an attached script loads it into its own interpre
 import hashlib
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 import torch
@@ -49,33 +49,54 @@ def lanes(tensors: Iterable[Tensor]) -> Tensor:
     Covers the bits of all elements in logical order (strides do not matter), tensor after tensor. Shapes and types
     are not in it: they are the same wherever two digests are worth comparing, and `digest` adds them.
     """
-    level, sums = 0, [sum_ for words in _words(list(tensors)) for sum_ in _sums(words, 0)]
-    if not sums:
-        return torch.zeros(2, dtype=torch.int64)
-    while True:
-        blocks = torch.cat(sums) if len(sums) > 1 else sums[0]
-        if blocks.shape[0] == 1:
-            return blocks[0]
+    listed = list(tensors)
+    return joined([block_sums(listed)])[0] if listed else torch.zeros(2, dtype=torch.int64)
+
+
+def block_sums(tensors: list[Tensor]) -> Tensor:
+    """The first level of a digest: two sums of each block, int64 (blocks, 2)."""
+    return _cat([sums for bits in words(tensors) for sums in _sums(bits, 0)])
+
+
+def joined(sums: list[Tensor]) -> list[Tensor]:
+    """The lanes, int64 (2,), that follow from each of these sums of blocks; all lie on one device.
+
+    What is short of a block is filled up with zeros, which add nothing: so all are hashed at once, level after level.
+    """
+    sums, level = list(sums), 0
+    while long := [place for place, one in enumerate(sums) if len(one) > 1]:
         level += 1
-        sums = _sums(blocks.view(torch.int32).flatten(), level)
+        bits = [sums[place].view(torch.int32).flatten() for place in long]
+        zeros = bits[0].new_zeros(BLOCK)
+        filled = torch.cat([part for one in bits for part in (one, zeros[: -one.numel() % BLOCK])])
+        blocks = [-(-one.numel() // BLOCK) for one in bits]
+        for place, one in zip(long, _cat(_sums(filled, level)).split(blocks), strict=True):
+            sums[place] = one
+    return [one[0] for one in sums]
 
 
-def lanes_of_each(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """`lanes([tensor])` of every tensor of one device, with few kernels for all those that fill no more than a block.
+def fits_a_block(tensor: Tensor) -> bool:
+    """Whether the bits of a tensor fill no more than a block."""
+    return tensor.nbytes <= 4 * BLOCK
+
+
+def rows(tensors: Sequence[Tensor]) -> Iterator[tuple[list[int], Tensor]]:
+    """Tensors of one device that fit a block, side by side: places in `tensors`, and int32 (places, words) of a type.
 
     Many parameters and gradients are that small: one by one, to start the kernels takes longer than to run them.
     """
-    found = {place: lanes([tensor]) for place, tensor in enumerate(tensors) if tensor.nbytes > 4 * BLOCK}
     alike: dict[torch.dtype, list[int]] = defaultdict(list)
-    for place in sorted(set(range(len(tensors))) - found.keys(), key=lambda place: tensors[place].nbytes):
+    for place in sorted(range(len(tensors)), key=lambda place: tensors[place].nbytes):
         alike[tensors[place].dtype].append(place)
     for places in alike.values():
         for start in range(0, len(places), _AT_ONCE):
             some = places[start : start + _AT_ONCE]
-            rows = _rows([as_real(tensors[place]).reshape(-1) for place in some])
-            weights = _weights(0, rows.device)[:, : rows.shape[1]]
-            found |= zip(some, (rows.unsqueeze(1) * weights).sum(-1), strict=True)
-    return [found[place] for place in range(len(tensors))]
+            yield some, _rows([as_real(tensors[place]).reshape(-1) for place in some])
+
+
+def row_sums(found: Tensor) -> Tensor:
+    """The sums of blocks of each of these rows of words: int64 (rows, 1, 2)."""
+    return (found.unsqueeze(1) * weights(0, found.device)[:, : found.shape[1]]).sum(-1).unsqueeze(1)
 
 
 def _rows(flat: list[Tensor]) -> Tensor:
@@ -87,33 +108,37 @@ def _rows(flat: list[Tensor]) -> Tensor:
     return filled.view(torch.int32).view(len(flat), -1) if width else filled.new_zeros(len(flat), 0, dtype=torch.int32)
 
 
-def _words(tensors: list[Tensor]) -> Iterable[Tensor]:
+def words(tensors: list[Tensor]) -> Iterable[Tensor]:
     """The raw bits as int32 words, one flat tensor a type: few large kernels instead of many small ones."""
     flat = [as_real(tensor).reshape(-1) for tensor in tensors]
     for dtype in dict.fromkeys(tensor.dtype for tensor in flat):
         same = [tensor for tensor in flat if tensor.dtype == dtype]
-        raw = torch.cat(same) if len(same) > 1 else same[0].contiguous()
+        raw = _cat(same).contiguous()
         missing = -raw.nbytes % 4
         if missing or raw.storage_offset() * raw.itemsize % 4:
             raw = torch.cat([raw.view(torch.uint8), raw.new_zeros(missing, dtype=torch.uint8)])
         yield raw.view(torch.int32)
 
 
-def _sums(words: Tensor, level: int) -> list[Tensor]:
+def _cat(tensors: list[Tensor]) -> Tensor:
+    return torch.cat(tensors) if len(tensors) > 1 else tensors[0]  # which would copy even a single one
+
+
+def _sums(bits: Tensor, level: int) -> list[Tensor]:
     """Two weighted sums a block of these words: int64 (blocks, 2), in parts; the last block may be short."""
-    weights, whole = _weights(level, words.device), words.numel() // BLOCK
+    drawn, whole = weights(level, bits.device), bits.numel() // BLOCK
     sums: list[Tensor] = []
     if whole:
-        blocks = words[: whole * BLOCK].view(whole, 1, BLOCK)
-        sums = [(some * weights).sum(-1) for some in blocks.split(_BLOCKS.get(words.device.type, 4))]
-    rest = words[whole * BLOCK :]
+        blocks = bits[: whole * BLOCK].view(whole, 1, BLOCK)
+        sums = [(some * drawn).sum(-1) for some in blocks.split(_BLOCKS.get(bits.device.type, 4))]
+    rest = bits[whole * BLOCK :]
     if rest.numel() or not whole:
-        sums.append((rest * weights[:, : rest.numel()]).sum(-1).view(1, 2))
+        sums.append((rest * drawn[:, : rest.numel()]).sum(-1).view(1, 2))
     return sums
 
 
 @cache
-def _weights(level: int, device: torch.device) -> Tensor:
+def weights(level: int, device: torch.device) -> Tensor:
     """A level's weights: int64 (2, BLOCK), what SplitMix64 draws from seed 0, level after level and lane after lane."""
     state = torch.arange(1 + 2 * BLOCK * level, 1 + 2 * BLOCK * (level + 1), device=device) * _signed(_GOLDEN)
     mixed = (state ^ ((state >> 30) & _BITS_34)) * _signed(_MIX_1)
@@ -121,10 +146,10 @@ def _weights(level: int, device: torch.device) -> Tensor:
     return (mixed ^ ((mixed >> 31) & _BITS_33)).view(2, BLOCK)
 
 
-def text(words: Tensor, tensors: Iterable[Tensor] = ()) -> str:
+def text(both: Tensor, tensors: Iterable[Tensor] = ()) -> str:
     """A digest as 32 hexadecimal digits, from its lanes and the shapes and types of what they cover. Waits."""
     form = ";".join(f"{tensor.dtype}{tuple(tensor.shape)}" for tensor in tensors)
-    return hashlib.sha256(array("q", words.tolist()).tobytes() + form.encode()).hexdigest()[:32]
+    return hashlib.sha256(array("q", both.tolist()).tobytes() + form.encode()).hexdigest()[:32]
 
 
 def digest(tensors: Iterable[Tensor]) -> str:

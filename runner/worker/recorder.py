@@ -60,16 +60,18 @@ class Recorder:
 
     def look_at(self, tensor: Tensor, source: int | None = None, finite: bool = False) -> Known:
         """Ask for a tensor's bits, and if wanted whether it is finite, without waiting for them."""
-        return self._known(tensor, self._deferred.digest(tensor), source, finite)
+        return self._known(tensor, source, *self._deferred.look(tensor, finite))
 
     def look_at_each(self, tensors: Sequence[Tensor], sources: Sequence[int | None], finite: bool) -> list[Known]:
         """The same of many tensors of one device at once."""
-        digests = self._deferred.digest_each(tensors)
-        return [self._known(*each, finite) for each in zip(tensors, digests, sources, strict=True)]
+        places = self._deferred.look_at_each(tensors, finite)
+        return [
+            self._known(tensor, source, *both) for tensor, source, both in zip(tensors, sources, places, strict=True)
+        ]
 
     def pass_over(self, tensor: Tensor, source: int | None = None) -> Known:
         """A tensor whose bits mean nothing."""
-        return self._known(tensor, None, source, False)
+        return self._known(tensor, source, None, None)
 
     def add(
         self,
@@ -103,12 +105,11 @@ class Recorder:
         self._finite += finite
         self._read = len(self._entries)
 
-    def _known(self, tensor: Tensor, digest: int | None, source: int | None, finite: bool) -> Known:
-        place = self._deferred.finite(tensor) if finite else None
+    def _known(self, tensor: Tensor, source: int | None, digest: int | None, finite: int | None) -> Known:
         return Known(
             shape=() if tensor.is_nested else tuple(tensor.shape),  # nested tensors have none
             dtype=dtype_name(tensor.dtype),
             digest=None if digest is None else digest + len(self._digests),
             source=source,
-            finite=None if place is None else place + len(self._finite),
+            finite=None if finite is None else finite + len(self._finite),
         )
