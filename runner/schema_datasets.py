@@ -8,7 +8,7 @@ from runner.schema_groups import LEAST_0, LEAST_1, allowed
 
 # What the data look like to a model: see runner/data/__init__.py for shapes.
 VIEWS = ("image", "mask", "sequence", "next", "forecast")
-CUSTOM_VIEW = "custom"  # of a user's own data alone: their form is between these and the user's own model
+CUSTOM_VIEW = "custom"  # of boxes and of a user's own data: their form is between these and the model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +52,22 @@ class Synthetic(_Dataset):
     sizes: list[int] = field(metadata=LEAST_1)
     length: int = field(metadata=LEAST_1)
     lengths: list[int] = field(metadata=LEAST_1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boxes(_Dataset):
+    """Made-up images of `size` x `size` pixels with 1 to `boxes` rectangles, the same in every process.
+
+    A rectangle is of one of `classes` kinds, each with its colours.
+    """
+
+    VIEWS: ClassVar[tuple[str, ...]] = (CUSTOM_VIEW,)
+
+    items: int = field(metadata=LEAST_1)
+    test_items: int = field(metadata=LEAST_1)
+    size: int = field(metadata=LEAST_1)
+    boxes: int = field(metadata=LEAST_1)
+    classes: int = field(metadata=LEAST_1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +155,7 @@ class CustomDataset(_Dataset):
 DATASETS: dict[str, Any] = {
     "digits": Digits,
     "synthetic": Synthetic,
+    "boxes": Boxes,
     **dict.fromkeys(TORCHVISION_FILES, Torchvision),
     "image_folder": ImageFolder,
     "mask_folder": MaskFolder,

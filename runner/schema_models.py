@@ -96,6 +96,15 @@ class TorchvisionModel:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FasterRcnn:
+    """torchvision's Faster R-CNN, untrained, on images of which the shorter side is scaled to `min_size` pixels."""
+
+    name: str
+    backbone: str = field(metadata=allowed("resnet50", "mobilenet_v3_large"))
+    min_size: int = field(metadata={"least": 32})
+
+
+@dataclass(frozen=True, kw_only=True)
 class Layer:
     """One layer of a kind and little else; without `head` nothing else, for phase=calls."""
 
@@ -140,6 +149,7 @@ MODELS: dict[str, Any] = {
     "small_cnn": SmallCnn,
     "medium_cnn": MediumCnn,
     "torchvision": TorchvisionModel,
+    "faster_rcnn": FasterRcnn,
     "layer": Layer,
     "convolution": Convolution,
     "custom": CustomModel,
@@ -148,5 +158,6 @@ TASKS = dict.fromkeys(MODELS, ("image",)) | {
     "unet": ("mask",),
     "lstm": ("sequence", "next", "forecast"),
     "convolution": ("image", "sequence"),
+    "faster_rcnn": (CUSTOM_VIEW,),
     "custom": (*VIEWS, CUSTOM_VIEW),
 }

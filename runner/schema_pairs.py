@@ -40,8 +40,9 @@ def check_pairs(settings: Settings) -> None:
 def _check_custom(settings: Settings) -> None:
     """Refuse a user's own data without a number of classes where one is needed, and the view custom where none fits."""
     custom = view_of(settings) == CUSTOM_VIEW
-    if settings.dataset.name == "custom" and settings.dataset.classes is None and not custom:
-        way_out = f"is needed in the view {view_of(settings)}: dataset.classes=N"
+    own = custom and settings.model.name == "custom"
+    if settings.dataset.name == "custom" and settings.dataset.classes is None and not own:
+        way_out = f"is needed by model={settings.model.name} in the view {view_of(settings)}: dataset.classes=N"
         raise ConfigError("dataset.classes", None, way_out)
     if custom and settings.phase == "calls":
         raise ConfigError("phase", "calls", "needs inputs that are one tensor; take another dataset.view")

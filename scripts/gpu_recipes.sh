@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The GPU measurements behind docs/results/recipes/post*.md and micro.md, at the reduced size: a study a recipe. A study
-# that is there is continued, so that the whole may be done in several calls. Needs one NVIDIA GPU and, for all, about 12
+# that is there is continued, so that the whole may be done in several calls. Needs one NVIDIA GPU and, for all, about 19
 # minutes; the seconds of each, as expected on an H200, stand beside its name. Pages: scripts/publish_recipes.py OUT/*.
 #     scripts/gpu_recipes.sh OUT [NAME ...]
 set -euo pipefail
@@ -19,6 +19,7 @@ if [ ${#names[@]} = 0 ]; then
         post_seeds            # 50
         post_inference        # 30
         post_networks         # 130
+        post_detector         # 150
         post_layers           # 190
         micro                 # 120
     )

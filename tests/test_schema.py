@@ -16,9 +16,11 @@ from runner.schema_models import MODELS, TASKS
 from runner.settings import Settings, cell_config
 
 MODEL_FOR = {"mask": "unet", "sequence": "lstm", "next": "lstm", "forecast": "lstm", "image": "resnet"}
+MODEL_FOR |= {"custom": "faster_rcnn"}
 # What a file of conf/ leaves to the user, and what else an option needs to make sense.
 NEEDED = {
     "model=unet": ["dataset=digits"],
+    "model=faster_rcnn": ["dataset=boxes"],
     "model=custom": ["model._target_=planted.Plain"],
     "dataset=custom": ["dataset._target_=planted.plain_data", "dataset.classes=10"],
     "dataset=image_folder": ["dataset.root=pictures"],

@@ -7,6 +7,7 @@ from runner.analysis.remedy import Flat, Remedy
 NOTES = "PyTorch's notes on reproducibility, docs.pytorch.org/docs/stable/notes/randomness.html"
 STRICT = "docstring of torch.use_deterministic_algorithms, torch 2.11 to 2.14"
 CODE = "source of torch.nn.functional, torch 2.14"
+VISION = "source of torchvision.ops and of its registrations for autograd, torchvision 0.29"
 CUBLAS = "cuBLAS documentation, section Results reproducibility"
 RECURRENT = "documentation of torch.nn.LSTM, warning on nondeterminism"
 MEASURED = "measured on an NVIDIA H200, torch 2.11, cuDNN 9.19"
@@ -157,6 +158,21 @@ TABLE = [
         names=r"histc|bincount|median|kthvalue",
         words="no setting reaches it, strict mode refuses it: count or sort on the CPU",
         source=STRICT,
+    ),
+    # torchvision's own, which are none of cuDNN's.
+    Remedy(
+        names=r"_roi_align_backward",
+        words=(
+            "regions that overlap are added up in any order, whatever the cuDNN flags; in strict mode torchvision makes"
+            " roi_align of other operations, compiled, whose backward pass has a fixed order and takes more memory"
+        ),
+        change=FULL,
+        source=VISION,
+    ),
+    Remedy(
+        names=r"_(roi_pool|ps_roi_align|ps_roi_pool|deform_conv2d)_backward",
+        words="no setting reaches it, strict mode refuses it: of torchvision's operations on regions roi_align alone",
+        source=VISION,
     ),
     # Matrices and recurrent networks.
     Remedy(

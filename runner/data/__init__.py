@@ -6,13 +6,13 @@ What an item is, without the batch, depends on the view:
     sequence  input float32 (T, F)                          target int64 (): the class
     next      input int64 (T,)                              target int64 (T,): the input moved on by one
     forecast  input float32 (T, F)                          target float32 (F,): the next row
-    custom    whatever a user's own model takes: any nesting of lists, tuples and dicts of tensors
+    custom    whatever the model takes, a user's own or a detector: any nesting of lists, tuples and dicts of tensors
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from runner.data import custom, digits, image_folder, mask_folder, series, synthetic, text, torchvision_sets
+from runner.data import boxes, custom, digits, image_folder, mask_folder, series, synthetic, text, torchvision_sets
 from runner.data.data import CUSTOM, Data
 from runner.data.rng import untouched
 
@@ -21,6 +21,7 @@ __all__ = ["CUSTOM", "FAMILIES", "Data", "load"]
 FAMILIES: dict[str, Callable[[dict[str, Any]], Data]] = {
     "digits": digits.load,
     "synthetic": synthetic.load,
+    "boxes": boxes.load,
     **dict.fromkeys(torchvision_sets.SETS, torchvision_sets.load),
     "image_folder": image_folder.load,
     "mask_folder": mask_folder.load,

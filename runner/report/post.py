@@ -42,7 +42,8 @@ compare the post's figure with our 95 % interval; nothing here says that the pos
 EXPLAINED = {
     "j": "Another torch or another GPU is another study: run the same command there, and compare the two folders with "
     "python -m runner.compare",
-    "n": "Faster R-CNN is not measured, because no recipe has a data set with boxes",
+    "n": "Faster R-CNN has a study of its own, post_detector: neither flag reaches the backward pass of its roi_align, "
+    "which is none of cuDNN's and adds in any order",
 }
 MOST_IN_A_LINE = 3
 SEARCH_STEPS = 300  # of a short training, as a search for hyper-parameters does hundreds

@@ -28,6 +28,8 @@ def build_model(config: dict[str, Any], data: Data) -> nn.Module:
         model = make(**kind, **_sequences(data))
     elif name == "convolution":
         model = make(**kind, dimensions=len(data.input_shape) - 1, channels=_channels(data), classes=data.classes)
+    elif name == "faster_rcnn":
+        model = make(**kind, classes=data.classes)  # its images have three channels
     else:
         model = make(**kind, channels=_channels(data), classes=data.classes)
     return model
