@@ -53,6 +53,7 @@ QUANTITIES = {
     "weight_distance": Quantity("1"),
     "unit_weight_distance": Quantity("1"),
     "ensemble_gain": Quantity("%"),
+    "independent_errors_sd": Quantity("%"),
     "pearson_correlation": Quantity("1"),
     "spearman_correlation": Quantity("1"),
     "within_process": Quantity("words", VERDICTS),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.analysis.ensemble import MOST_COMPARED, correlation, ensemble, ensemble_gain
+from runner.analysis.ensemble import MOST_COMPARED, correlation, ensemble, ensemble_gain, independent_sd
 from runner.logits import Logits
 from runner.report.ensemble import ensemble_words
 
@@ -31,6 +31,34 @@ def test_the_gain_of_an_ensemble_by_hand() -> None:
     three = ensemble_gain([one, other, better])  # one and better: 3/4 right together
     assert three.mean == pytest.approx((0 + 1 / 8 + (3 / 4 - 7 / 8)) / 3)
     assert (three.trials, three.ci95 is not None) == (3, True)
+
+
+def test_the_sd_of_independent_errors_by_hand() -> None:
+    # Four items, all of class 0. Of four trials the first item is wrong in none, the second in all, the third in 1,
+    # the fourth in 2: p = 0, 1, 1/4, 1/2. Plugged in, the sum of p (1 - p) is 3/16 + 4/16; without bias 4/3 of it.
+    wrong = [[0, 1, 1, 1], [0, 1, 0, 1], [0, 1, 0, 0], [0, 1, 0, 0]]
+    kept = [made([[1 - one, one] for one in trial], [0] * 4) for trial in wrong]
+    found = independent_sd(kept)
+    assert found.mean == pytest.approx(np.sqrt(7 / 16 * 4 / 3) / 4)
+    assert found.trials == 4 and found.ci95 is not None and found.ci95[0] <= found.mean <= found.ci95[1]
+    assert ensemble(kept).summary()["independent_sd"] == found.mean
+
+
+def test_errors_that_are_always_the_same_give_no_sd_and_other_wrong_classes_count_as_the_same_error() -> None:
+    targets = [0, 0, 1]
+    one = made([[1, 0, 0], [0, 1, 0], [0, 1, 0]], targets)  # the second item is wrong, once as 1 and once as 2
+    other = made([[1, 0, 0], [0, 0, 1], [0, 1, 0]], targets)
+    assert independent_sd([one, other, one]).mean == 0.0
+
+
+def test_the_sd_of_independent_errors_is_that_of_accuracies_with_independent_errors() -> None:
+    generator = np.random.default_rng(0)
+    rates, trials, n = generator.uniform(0, 0.4, 400), 150, 400
+    wrong = generator.random((trials, n)) < rates
+    kept = [made(np.stack([~one, one], axis=1), [0] * n) for one in wrong]
+    due = np.sqrt((rates * (1 - rates)).sum()) / n
+    assert independent_sd(kept).mean == pytest.approx(due, rel=0.02)
+    assert (1 - wrong.mean(axis=1)).std(ddof=1) == pytest.approx(due, rel=0.2)
 
 
 def test_correlations_by_hand() -> None:

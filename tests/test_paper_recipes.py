@@ -105,6 +105,14 @@ def test_jordan_pokes_a_training_of_as_many_steps_as_the_one_beside_it() -> None
         assert all(one["train.poke_step"] <= one["train.steps"] for one in found)
 
 
+def test_of_the_unet_only_what_the_paper_says_can_agree_or_differ() -> None:
+    _, kept = asked("recipe=unet_repeatability", "recipe_size=reduced", "dataset.root=nowhere", "device=cuda")
+    sizes = {(row["source"], row["cell"]["model.upsampling"]): row["sizes"] for row in kept["recipe"]["published"]}
+    assert sizes["the paper's abstract", "transposed"] == ["full", "reduced"]
+    assert sizes["the paper's abstract", "bilinear"] == []
+    assert sizes["PyTorch 2.11, torch/nn/functional.py", "bilinear"] == ["full", "reduced"]
+
+
 @pytest.fixture(scope="module")
 def summers(module_folder: Path) -> Study:
     """Four sources with two trials each at the smallest size."""

@@ -88,6 +88,20 @@ def test_what_cannot_be_compared_says_why(
     assert why in verdict_words(found)
 
 
+def test_all_reasons_are_told_and_none_where_nobody_read_the_figure(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {
+        "size": "reduced",
+        "changed": ["dataset=image_folder with 30,000 images (recipe: cifar10)"],
+    }
+    sd = {"quantity": "accuracy_sd", "over": {}, "unit": "%"}
+    own, unread = judged(tmp_path, make_row(**sd), make_row(**sd | {"value": None, "read": False}), **changes)
+    assert own["why"] == (
+        "no longer the published protocol: dataset=image_folder with 30,000 images (recipe: cifar10); "
+        "recipe_size=reduced is another protocol than that of this figure (full); it takes 10 trials, here are 5"
+    )
+    assert (unread["verdict"], unread["why"]) == ("no target", "not read: no figure")
+
+
 def test_a_reduced_size_is_the_protocol_of_the_figures_that_say_so(tmp_path: Path) -> None:
     (row,) = judged(tmp_path, make_row(sizes=["full", "reduced"]), size="reduced")
     assert row["verdict"] == "agrees"
@@ -146,6 +160,7 @@ def words(**changes: Any) -> dict[str, Any]:
         ({"value": None, "read": False}, "not read, so no figure", None),
         ({"value": "bitwise", "measured": "differs", "ci95": None}, "bitwise", "differs, 5 trials"),
         ({"measured": None, "ci95": None}, "1.2", "\u2013"),
+        ({"trials": 1, "measured_trials": 1, "ci95": None}, "1.2, 1 trial", "1.234, 1 trial"),
     ],
 )
 def test_figures_in_words(changes: dict[str, Any], published: str, measured: str | None) -> None:
@@ -158,6 +173,10 @@ def test_cells_in_words() -> None:
     assert cell_words(words()) == "cudnn=deterministic over cudnn=default"
     assert cell_words(words(over={})) == "cudnn=deterministic"
     assert cell_words(words(cell={}, over={})) == "all"
+    typed = {"determinism.algorithms": False, "determinism.workspace": None, "train.poke_step": 1}
+    assert cell_words(words(cell=typed, over={})) == (
+        "determinism.algorithms=false determinism.workspace=null train.poke_step=1"
+    )
 
 
 def test_the_terminal_has_a_short_line_for_each_figure() -> None:

@@ -193,6 +193,7 @@ _FIGURES: dict[str, Callable[[Measurement, Published], Answer]] = {
     "weight_distance": pairs.weight_distance,
     "unit_weight_distance": pairs.unit_weight_distance,
     "ensemble_gain": pairs.of_ensemble("gain", scale=100),
+    "independent_errors_sd": pairs.of_ensemble("independent_sd", scale=100),
     "pearson_correlation": pairs.of_ensemble("pearson", alike=1.0),
     "spearman_correlation": pairs.of_ensemble("spearman", alike=1.0),
     "within_process": pairs.within_process,

@@ -59,21 +59,24 @@ def _row(row: Published, found: Replication, measurements: Sequence[Measurement]
 
 
 def _reason(row: Published, answer: Answer, found: Replication, measurements: Sequence[Measurement]) -> str | None:
-    """Why nothing can be said about the published value, whatever was measured; None if something can."""
+    """Why nothing can be said about the published value, whatever was measured: all that apply; None if none does.
+
+    Of several, such as other data and fewer epochs, one alone would read as if the rest were the published protocol.
+    """
     if not isinstance(answer, Measured):
         return answer
-    if found.changed:
-        return f"no longer the published protocol: {'; '.join(found.changed)}"
+    quantity = QUANTITIES[row.quantity]
+    reasons = [f"no longer the published protocol: {'; '.join(found.changed)}"] if found.changed else []
     if not row.sizes:
-        return "too little is known of what was measured there to do the same"
-    if found.size not in row.sizes:
-        return f"recipe_size={found.size} is another protocol than that of this figure ({', '.join(row.sizes)})"
-    if QUANTITIES[row.quantity].needs_cuda and _without_cuda(row, measurements):
-        return "no CUDA in use: the flags cannot act here"
-    least = QUANTITIES[row.quantity].least_trials
-    if answer.trials < least:
-        return f"it takes {least} trials, here are {answer.trials}"
-    return None
+        reasons.append("too little is known of what was measured there to do the same")
+    elif found.size not in row.sizes:
+        sizes = ", ".join(row.sizes)
+        reasons.append(f"recipe_size={found.size} is another protocol than that of this figure ({sizes})")
+    if quantity.needs_cuda and _without_cuda(row, measurements):
+        reasons.append("no CUDA in use: the flags cannot act here")
+    if answer.trials < quantity.least_trials:
+        reasons.append(f"it takes {quantity.least_trials} trials, here are {answer.trials}")
+    return "; ".join(reasons) or None
 
 
 def _without_cuda(row: Published, measurements: Sequence[Measurement]) -> bool:

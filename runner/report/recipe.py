@@ -1,5 +1,6 @@
 """A recipe in words: its published figures beside the measured ones, from what summary.json holds."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -62,8 +63,13 @@ def _short(row: Row) -> str:
 
 def cell_words(row: Row) -> str:
     """The words that select a cell, and the one that it is compared with."""
-    own, other = (" ".join(f"{key}={value}" for key, value in row[name].items()) for name in ("cell", "over"))
+    own, other = (" ".join(f"{key}={_word(value)}" for key, value in row[name].items()) for name in ("cell", "over"))
     return f"{own or 'all'} over {other}" if other else own or "all"
+
+
+def _word(value: Any) -> str:
+    """A value as the command line takes it."""
+    return json.dumps(value) if value is None or isinstance(value, bool) else str(value)
 
 
 def published_words(row: Row) -> str:
@@ -76,7 +82,7 @@ def published_words(row: Row) -> str:
     if isinstance(value, list):
         return f"{value[0]:g} to {value[1]:g}{unit}"
     uncertainty = f" \u00b1 {row['uncertainty']:g}" if row["uncertainty"] else ""
-    over = f", {row['trials']} trials" if row["trials"] else ""
+    over = f", {_trials(row['trials'])}" if row["trials"] else ""
     return f"{value:g}{uncertainty}{unit}{over}"
 
 
@@ -85,12 +91,16 @@ def measured_words(row: Row) -> str:
     value = row["measured"]
     if value is None:
         return NONE
-    over = f", {row['measured_trials']} trials"
+    over = f", {_trials(row['measured_trials'])}"
     if isinstance(value, str):
         note = f" ({row['note']})" if row.get("note") else ""
         return f"{value}{note}{over}"
     error = f" \u00b1 {number(row['bootstrap_se'])}" if row.get("bootstrap_se") is not None else ""
     return f"{_figure(value, row)}{error}{_unit(row)}{_interval(row['ci95'], row)}{over}"
+
+
+def _trials(count: int) -> str:
+    return f"{count} trial" if count == 1 else f"{count} trials"
 
 
 def verdict_words(row: Row) -> str:
