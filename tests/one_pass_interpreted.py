@@ -15,7 +15,7 @@ from runner.worker import deferred, one_pass
 from runner.worker.deferred import Deferred
 from runner.worker.digest import BLOCK, block_sums, joined, words
 
-one_pass._MANY_FROM = 3
+one_pass._MANY_FROM, one_pass._SOME_FROM = 5, 3
 deferred.in_one_pass = lambda device: one_pass  # type: ignore[assignment]
 
 

@@ -22,6 +22,8 @@ _TYPES = torch.dtype, torch.layout, torch.memory_format
 
 def tensors(tree: Any) -> list[Tensor]:
     """The tensors in nested lists, tuples and dicts, in order."""
+    if isinstance(tree, Tensor):
+        return [tree]
     return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]
 
 

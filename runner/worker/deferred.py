@@ -4,18 +4,26 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from runner.worker.bits import as_real, has_bits
-from runner.worker.digest import BLOCK, block_sums, fits_a_block, joined, row_sums, rows, words
+from runner.worker.digest import BLOCK, block_sums, fits_a_block, joined, row_sums, rows, words_of
 
 _RANGED = {torch.float16, torch.bfloat16, torch.float32, torch.float64}
 _FLAGS = 1024  # that are set to 0 at once
+_CODES = (None, "inf", "nan")
 
 Places = tuple[int | None, int | None]  # of a tensor's digest, and of whether it is finite; None where it has none
+
+
+class Flag(NamedTuple):
+    """What a pass over a tensor found, a code as in `_CODES`: at this place of int32 (n,)."""
+
+    zeros: Tensor
+    place: int
 
 
 class Deferred:
@@ -23,8 +31,8 @@ class Deferred:
 
     def __init__(self) -> None:
         self._sums: list[Tensor] = []
-        self._finite: list[tuple[Tensor, ...]] = []  # the lowest and highest element, or what the pass over it found
-        self._flags: dict[torch.device, Iterator[Tensor]] = {}
+        self._finite: list[tuple[Tensor, Tensor] | Flag] = []  # the lowest and highest element, or what a pass found
+        self._flags: dict[torch.device, Iterator[Flag]] = {}
 
     def look(self, tensor: Tensor, finite: bool) -> Places:
         """Ask for the digest of a tensor's bits, and if wanted whether it has NaNs or infinities."""
@@ -35,11 +43,11 @@ class Deferred:
         one_pass = in_one_pass(real.device) if real.numel() else None
         if one_pass is None:
             return self._add(block_sums([real]), torch.aminmax(real) if finite else None)  # a NaN is both
-        (bits,) = words([real])
+        bits = words_of(real.reshape(-1))
         if not finite or not one_pass.tells(real.dtype):
             return self._add(one_pass.block_sums(bits), torch.aminmax(real) if finite else None)
         flag = self._flag(real.device)
-        return self._add(one_pass.block_sums(bits, real.dtype, flag), (flag,))
+        return self._add(one_pass.block_sums(bits, real.dtype, *flag), flag)
 
     def look_at_each(self, tensors: Sequence[Tensor], finite: bool) -> list[Places]:
         """Ask for that of many tensors of one device, which takes less than one by one."""
@@ -58,23 +66,23 @@ class Deferred:
         for device in {one.device for one in self._sums if one.is_cuda}:
             torch.cuda.synchronize(device)  # they may come from several streams
         digests = [raw.tobytes().hex() for raw in _gathered(_joined(self._sums))]
-        numbers = iter(_gathered([one for some in self._finite for one in some]))
-        finite = [_name(*(next(numbers).item() for _ in some)) for some in self._finite]
+        finite = _finiteness(self._finite)
         self._sums, self._finite, self._flags = [], [], {}
         return digests, finite
 
-    def _add(self, sums: Tensor, finite: tuple[Tensor, ...] | None) -> Places:
+    def _add(self, sums: Tensor, finite: tuple[Tensor, Tensor] | Flag | None) -> Places:
         self._sums.append(sums)
         if finite is None:
             return len(self._sums) - 1, None
         self._finite.append(finite)
         return len(self._sums) - 1, len(self._finite) - 1
 
-    def _flag(self, device: torch.device) -> Tensor:
-        """A zero of its own on a device: int32 ()."""
+    def _flag(self, device: torch.device) -> Flag:
+        """A place of its own among zeros on a device."""
         flag = next(self._flags.get(device, iter(())), None)
         if flag is None:
-            self._flags[device] = iter(torch.zeros(_FLAGS, dtype=torch.int32, device=device))
+            zeros = torch.zeros(_FLAGS, dtype=torch.int32, device=device)
+            self._flags[device] = (Flag(zeros, place) for place in range(_FLAGS))
             flag = next(self._flags[device])
         return flag
 
@@ -121,10 +129,21 @@ def _alike(keys: list[Any]) -> list[list[int]]:
     return list(alike.values())
 
 
-def _name(low: float, high: float | None = None) -> str | None:
-    """What a tensor holds that is not finite, of its lowest and highest element, or of what the one pass found."""
-    if high is None:
-        return (None, "inf", "nan")[int(low)]
+def _finiteness(asked: list[tuple[Tensor, Tensor] | Flag]) -> list[str | None]:
+    """What is not finite, of lowest and highest elements, and of flags, each row of which is copied once."""
+    numbers = iter(_gathered([one for some in asked if not isinstance(some, Flag) for one in some]))
+    rows: dict[int, list[int]] = {id(one.zeros): [] for one in asked if isinstance(one, Flag)}
+    found = []
+    for one in asked:
+        if isinstance(one, Flag):
+            codes = rows[id(one.zeros)] = rows[id(one.zeros)] or one.zeros.tolist()
+            found.append(_CODES[codes[one.place]])
+        else:
+            found.append(_name(float(next(numbers)), float(next(numbers))))
+    return found
+
+
+def _name(low: float, high: float) -> str | None:
     if low != low or high != high:
         return "nan"
     return "inf" if low == float("-inf") or high == float("inf") else None

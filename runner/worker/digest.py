@@ -112,12 +112,16 @@ def words(tensors: list[Tensor]) -> Iterable[Tensor]:
     """The raw bits as int32 words, one flat tensor a type: few large kernels instead of many small ones."""
     flat = [as_real(tensor).reshape(-1) for tensor in tensors]
     for dtype in dict.fromkeys(tensor.dtype for tensor in flat):
-        same = [tensor for tensor in flat if tensor.dtype == dtype]
-        raw = _cat(same).contiguous()
-        missing = -raw.nbytes % 4
-        if missing or raw.storage_offset() * raw.itemsize % 4:
-            raw = torch.cat([raw.view(torch.uint8), raw.new_zeros(missing, dtype=torch.uint8)])
-        yield raw.view(torch.int32)
+        yield words_of(_cat([tensor for tensor in flat if tensor.dtype == dtype]))
+
+
+def words_of(flat: Tensor) -> Tensor:
+    """The raw bits of a flat tensor of real numbers as int32 words, its last one filled up with zeros."""
+    raw = flat.contiguous()
+    missing = -raw.nbytes % 4
+    if missing or raw.storage_offset() * raw.itemsize % 4:
+        raw = torch.cat([raw.view(torch.uint8), raw.new_zeros(missing, dtype=torch.uint8)])
+    return raw.view(torch.int32)
 
 
 def _cat(tensors: list[Tensor]) -> Tensor:

@@ -70,13 +70,14 @@ class Calls:
         return self.order.get(called, -1), called != path
 
     def _enter(self, path: str, module: nn.Module, args: Any, kwargs: Any) -> None:
-        taken = tensors((args, kwargs))
+        plain = not kwargs and len(args) == 1 and isinstance(args[0], Tensor)  # as most are, which is told sooner
+        taken = [args[0]] if plain else tensors((args, kwargs))
         if self._frames:
             self._hand_on(self._frames[-1], taken)
         values = [self._known(tensor) for tensor in taken]
         self.order.setdefault(path, len(self.order))
         self.taken.setdefault(path, []).extend(values)
-        scalars = as_text((args, kwargs), lambda found: ", ".join("%" for _ in found))
+        scalars = "[[%], {}]" if plain else as_text((args, kwargs), lambda found: ", ".join("%" for _ in found))
         self._frames.append(_Frame(path, uncompiled(module), scalars, values, self._random_state()))
 
     def _leave(self, module: nn.Module, _args: Any, _kwargs: Any, output: Any) -> None:

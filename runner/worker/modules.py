@@ -77,13 +77,13 @@ class ModuleProbe:
         order = {path: (calls.position(path), place) for place, path in enumerate(self._owners)}
         found = {}
         for path in sorted(order, key=order.__getitem__, reverse=True):
-            parameters = self._owners[path].parameters(recurse=False)
+            parameters = _parameters_of(self._owners[path])
             found[path] = [parameter.grad for parameter in parameters if parameter.grad is not None]
         found = {path: gradients for path, gradients in found.items() if gradients}
         looked_at = self._looked_at(found)
         before = calls.gradients.given
         for path, gradients in looked_at.items():
-            behind = calls.gradients.behind(self._owners[path].parameters(recurse=False)) or before
+            behind = calls.gradients.behind(_parameters_of(self._owners[path])) or before
             inputs = [*dict.fromkeys([*behind, *calls.taken.get(path, ()), *self._states[path]])]
             self._recorder.add("backward", f"gradient of {self._class(path)}", path, inputs, gradients)
             before = gradients
@@ -128,4 +128,9 @@ class ModuleProbe:
 
 
 def _state_of(module: nn.Module) -> list[Tensor]:
-    return [*module.parameters(recurse=False), *module.buffers(recurse=False)]
+    """A module's own parameters and buffers, without the walk over all its modules that `parameters` does."""
+    return [*_parameters_of(module), *(one for one in module._buffers.values() if one is not None)]
+
+
+def _parameters_of(module: nn.Module) -> list[nn.Parameter]:
+    return [one for one in module._parameters.values() if one is not None]

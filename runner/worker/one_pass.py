@@ -4,6 +4,8 @@ PyTorch's own operations write the product of every word with its weights and re
 of the tensor itself. This kernel reads each word once. What it gives is bit by bit what `digest.block_sums` gives.
 """
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 import triton
 import triton.language as tl
@@ -17,18 +19,19 @@ _EXPONENT = {
     torch.bfloat16: (0x7F80, 2),
     torch.float16: (0x7C00, 2),
 }
-# Blocks that a program sums side by side, words of each at once, and warps. Many blocks keep the whole device busy and
-# share the weights that were read; few are spread over as many programs as there are.
-_MANY, _FEW = (8, 256, 8), (1, 2048, 8)
-_MANY_FROM = 1024  # blocks: several for each multiprocessor
+# Blocks that a program sums side by side, words of each at once, and warps: the fastest on an H200 for each number of
+# blocks. Many keep the whole device busy and share the weights that were read; few are spread over more programs.
+_MANY, _SOME, _FEW = (8, 256, 8), (2, 1024, 8), (1, 2048, 8)
+_MANY_FROM, _SOME_FROM = 3000, 1024
 
 
-@triton.jit(do_not_specialize=["total"])  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=["place", "total"])  # type: ignore[untyped-decorator]
 def _kernel(  # type: ignore[no-untyped-def]
     words,
     weights,
     sums,
     worst,
+    place,
     total,
     block: tl.constexpr,
     rows: tl.constexpr,
@@ -60,7 +63,7 @@ def _kernel(  # type: ignore[no-untyped-def]
     if halves > 0:
         most = tl.max(tl.max(found, 1), 0)
         if most > 0:
-            tl.atomic_max(worst, most)  # of integers: the order of the programs does not show
+            tl.atomic_max(worst + place, most)  # of integers: the order of the programs does not show
 
 
 def tells(dtype: torch.dtype) -> bool:
@@ -68,20 +71,20 @@ def tells(dtype: torch.dtype) -> bool:
     return dtype in _EXPONENT
 
 
-def block_sums(bits: Tensor, dtype: torch.dtype | None = None, worst: Tensor | None = None) -> Tensor:
+def block_sums(bits: Tensor, dtype: torch.dtype | None = None, worst: Tensor | None = None, place: int = 0) -> Tensor:
     """Two weighted sums a block of these words, int64 (blocks, 2), on their device and without waiting for it.
 
-    bits: int32 (n,), n at least 1. worst: int32 (), which is raised to 1 where an element of `dtype`, a type that
-    `tells` knows, is infinite, and to 2 where one is NaN.
+    bits: int32 (n,), n at least 1. worst: int32 (m,); its number at `place` is raised to 1 where an element of
+    `dtype`, a type that `tells` knows, is infinite, and to 2 where one is NaN.
     """
     blocks = -(-bits.numel() // BLOCK)
-    rows, part, warps = _MANY if blocks >= _MANY_FROM else _FEW
+    rows, part, warps = _MANY if blocks >= _MANY_FROM else _SOME if blocks >= _SOME_FROM else _FEW
     exponent, halves = _EXPONENT[dtype] if dtype else (0, 0)
     sums = torch.empty(blocks, 2, dtype=torch.int64, device=bits.device)
     kept = sums if worst is None else worst
-    with torch.cuda.device_of(bits):  # Triton starts kernels on the current device
+    with elsewhere(bits.device):  # Triton starts kernels on the current device
         _kernel[(-(-blocks // rows),)](
-            *(bits, weights(0, bits.device), sums, kept, bits.numel()),
+            *(bits, weights(0, bits.device), sums, kept, place, bits.numel()),
             block=BLOCK,
             rows=rows,
             part=part,
@@ -90,3 +93,9 @@ def block_sums(bits: Tensor, dtype: torch.dtype | None = None, worst: Tensor | N
             num_warps=warps,
         )
     return sums
+
+
+def elsewhere(device: torch.device) -> AbstractContextManager[None]:
+    """Makes a device the current one, if it is not."""
+    there = device.type != "cuda" or device.index == torch.cuda.current_device()
+    return nullcontext() if there else torch.cuda.device(device)
