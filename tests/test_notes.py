@@ -6,7 +6,7 @@ from summaries import FIGURE, make_summary
 from runner.report.markdown import markdown
 from runner.report.notes import notes
 from runner.report.table import header, rows
-from runner.report.words import bound_words, completeness_words
+from runner.report.words import bound_words, left_out_words
 
 PLANS = [
     {"step_ms": 12.1, "trials": 6, "ratio": 0.85},
@@ -99,9 +99,9 @@ def test_speed_left_out_is_named_with_its_reason_and_counted_at_the_top():
     left_out = [{"trial": 3, "why": "2 other processes on the device before its steps"}]
     summary = make_summary(("default", {}), ("benchmark", {"left_out": left_out}))
     text = markdown(summary)
-    assert completeness_words(summary) == ["the speed of 1 trial does not count"]
+    assert left_out_words(summary) == ["the speed of 1 trial does not count"]
     left_out.append({"trial": 4, "why": "heat"})
-    assert completeness_words(summary) == ["the speed of 2 trials does not count"]
+    assert left_out_words(summary) == ["the speed of 2 trials does not count"]
     assert "- the speed of 1 trial does not count\n" in text
     section = text.split("## Speed figures left out\n\n")[1].split("\n\n")[0]
     assert section == "- benchmark (F,T), trial 3: 2 other processes on the device before its steps"
@@ -137,7 +137,11 @@ def test_too_few_steps_for_a_99th_percentile_are_told_where_there_is_no_column()
 
 def test_a_cell_whose_speed_never_counts_is_not_told_to_take_more_steps():
     left_out = [{"trial": number, "why": "heat"} for number in range(5)]
-    assert notes_of({"step_ms": None, "left_out": left_out, "steps": None}) == ["no trial's speed counts, see below"]
+    speed = {"step_ms": None, "left_out": left_out, "steps": None}
+    assert notes(make_summary(("default", {}), ("benchmark", speed))) == [
+        "benchmark (F,T): no trial's speed counts, see below"
+    ]
+    assert notes_of(speed) == []  # the answer says it, for all cells
 
 
 @pytest.mark.parametrize(("shapes", "needed"), [(1, 9), (3, 11), (None, 9)])

@@ -57,7 +57,7 @@ def test_one_reason_a_cell_is_said_and_the_table_has_no_times(tmp_path: Path) ->
     report = write_report(make_study(tmp_path / "report", [(make_cell(probe=PROBES[1]), NOISY)]))
     assert report["cells"][0]["n"] == 5
     text = (tmp_path / "report" / "report.md").read_text()
-    assert text.count(PROBED) == 4  # two questions, the ratio, the note
+    assert text.count(PROBED) == 3  # the answer, the ratio, the note
     assert "does not count" not in text
     assert "too few steps" not in text
 

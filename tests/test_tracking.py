@@ -154,8 +154,8 @@ def test_answers_for_several_settings_are_told_apart(uri: str, tmp_path: Path) -
     ]
     client = upload(uri, make_study(tmp_path / "study", plants, rounds=5)).client
     (run,) = find(client, "tags.level = 'study'")
-    assert run.data.tags["recommended_fastest"].startswith("precision=fp32: benchmark (F,T), precision=fp32 (least")
-    assert "; precision=bf16: benchmark (F,T), precision=bf16 (least" in run.data.tags["recommended_fastest"]
+    assert run.data.tags["recommended_fastest"].startswith("precision=fp32: benchmark (F,T) (least")
+    assert "; precision=bf16: benchmark (F,T) (least" in run.data.tags["recommended_fastest"]
 
 
 def test_a_setting_cannot_write_the_page(uri: str, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runner.analysis.candidate import LEAST_TRIALS, Candidate, Terms
-from runner.analysis.contention import PROBED
+from runner.analysis.contention import PROBED, throttled
 from runner.analysis.looks import Looks
 from runner.analysis.reason import drawn, more_rounds, payback, priced, tie, time_needed
 from runner.analysis.words import ON_PURPOSE
@@ -30,12 +30,12 @@ def recommend(candidates: Sequence[Candidate], plan: Plan, looks: Looks) -> dict
             f"the flags were not as asked in {', '.join(other)}: the model sets them itself, see notes"
         )
     ranked = _ranked(tried)
-    if tried[0].sample.probed:  # as all are: the probe is part of what cells that are compared have in common
-        asks = {"undecided": f"{PROBED}: ask again with probe=none"}
-        return {"fastest": asks, "reproducible": _repeating(tried, Terms(plan, looks, ranked)), "balanced": asks}
+    terms, without = Terms(plan, looks, ranked), [one for one in candidates if one not in ranked]
+    if all(one.step_ms is None for one in tried):
+        asks = {"undecided": ": ".join(_unmeasured(tried))}
+        return {"fastest": asks, "reproducible": _repeating(tried, terms), "balanced": asks}
     if all(one.speed.host_bound for one in ranked):
         return _all_undecided("every step is bound by the host, so that the flags cannot matter")
-    terms, without = Terms(plan, looks, ranked), [one for one in candidates if one not in ranked]
     return {
         "fastest": _noting(_fastest(terms), without),
         "reproducible": _noting(_reproducible(tried, terms), without),
@@ -47,6 +47,21 @@ def _ranked(tried: Sequence[Candidate]) -> Sequence[Candidate]:
     """Those with a speed that counts, if there are two to compare: what was seen of the device left out the others."""
     counted = [one for one in tried if one.counted]
     return counted if len(counted) > 1 else tried
+
+
+def _unmeasured(tried: Sequence[Candidate]) -> tuple[str, str]:
+    """Why none of these has a steady step time that counts, and how to get one."""
+    if tried[0].sample.probed:  # as all are: the probe is part of what cells that are compared have in common
+        return PROBED, "ask again with probe=none"
+    if any(one.counted for one in tried):
+        return "no trial has enough steps for a steady step time that counts", "set train.steps to more, see notes"
+    records = [record for one in tried for record in one.sample.finished]
+    hot = [bool(throttled(record)) for record in records]
+    if all(hot):
+        return "every trial was throttled", "ask again when the device is cool"
+    let_in = any(record.environment.get("exclusive") is False for record in records)
+    alone = "without exclusive=false" if let_in else "when nothing else runs on the device"
+    return f"every trial shared the device{' or was throttled' if any(hot) else ''}", f"ask again {alone}"
 
 
 def _all_undecided(what: str) -> dict[str, Any]:
@@ -85,12 +100,12 @@ def _reproducible(tried: Sequence[Candidate], terms: Terms) -> dict[str, Any]:
 
 
 def _repeating(tried: Sequence[Candidate], terms: Terms) -> dict[str, Any]:
-    """The only mode that repeats, where none has a speed."""
+    """The only mode that repeats, where none has a speed; of several each."""
     repeating = [one for one in tried if one.repeats]
     if len(repeating) < 2:
         return _reproducible(tried, terms)
     each = ", ".join(f"{one.label} ({one.repeats})" for one in repeating)
-    return {"undecided": f"{each} repeat; which takes least time is not known: {PROBED}, ask again with probe=none"}
+    return {"undecided": f"{each} repeat; which takes least time is not known: {', '.join(_unmeasured(tried))}"}
 
 
 def _none_repeats(tried: Sequence[Candidate]) -> str:
@@ -106,6 +121,8 @@ def _none_repeats(tried: Sequence[Candidate]) -> str:
 
 def _balanced(terms: Terms) -> dict[str, Any]:
     """The least of the cells whose speed does not hang on tuning: of one plan, with no further input sizes to tune."""
+    if len(terms.ranked) == 1:
+        return {"undecided": "needs a second mode to compare with"}
     hanging = [f"{one.label} {one.hangs_on_tuning}" for one in terms.ranked if one.hangs_on_tuning]
     steady = [one for one in terms.ranked if not one.hangs_on_tuning]
     few = [one.label for one in steady if one.tunes and one.counted < LEAST_TRIALS]
@@ -115,8 +132,6 @@ def _balanced(terms: Terms) -> dict[str, Any]:
         return {"undecided": f"{needed}, to tell whether {' and '.join(few)} {draw} several plans"}
     if not steady:
         return {"undecided": f"needs a mode whose speed does not hang on tuning: {', '.join(hanging)}"}
-    if len(terms.ranked) == 1:
-        return {"undecided": "needs a second mode to compare with"}
     best = _least(steady, terms)
     if isinstance(best, str):
         return {"undecided": best}

@@ -14,14 +14,17 @@ from runner.report.words import groups_words, phase_of
 STEADY_STEPS = 8  # that many besides the first of each input size make a steady figure
 SPREAD_WORTH_A_NOTE = 1.05
 LEAST_TRIALS = 5  # as for the answer to "reproducible"
+ALL_LEFT_OUT = "no trial's speed counts, see below"
 
 
 def notes(summary: dict[str, Any]) -> list[str]:
     """Of the study first, then of each cell."""
     cuda = on_cuda(summary)
     found = _study_notes(summary, cuda)
+    said = [] if any(cell["speed"]["step_ms"] for cell in summary["cells"]) else [ALL_LEFT_OUT]  # by the answer
     for cell in summary["cells"]:
-        found += [f"{cell['label']}: {note}" for note in _cell_notes(cell, cuda.get(cell["environment"], False))]
+        own = _cell_notes(cell, cuda.get(cell["environment"], False))
+        found += [f"{cell['label']}: {note}" for note in own if note not in said]
     return found
 
 
@@ -118,7 +121,7 @@ def _unsteady(cell: dict[str, Any]) -> list[str]:
     if not cell["n"] or speed["step_ms"] is not None:
         return []
     if len(speed["left_out"]) == cell["n"]:
-        return ["no trial's speed counts, see below"]
+        return [ALL_LEFT_OUT]
     needed = STEADY_STEPS + (speed["shapes"] or 1)
     return [f"too few steps for a steady figure ({speed['steps'] or 0} a trial): set train.steps to {needed} or more"]
 

@@ -1,5 +1,6 @@
 """What a report says about one cell, in words. Takes the cells of summary.json, knows no statistics."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -7,16 +8,55 @@ from runner.analysis.words import across_words, percent, ratio_end
 from runner.report.ensemble import ensemble_words
 from runner.report.number import NONE, number, number_and_sd
 
+REPEATS = {
+    "bitwise": "repeats bit by bit",
+    "loss-only": "{} repeat, the logged loss does not",
+    "metric-only": "{} repeat, the evaluation does not",
+    "differs": "differs",
+    "single": "one trial, nothing to compare",
+    None: "no finished trial",
+}
+
 
 def completeness_words(summary: dict[str, Any]) -> list[str]:
-    """A line for each thing that the figures lack: trials that were asked for, damaged records, doubtful speed."""
+    """A line for each thing that the figures lack: trials that were asked for, damaged records."""
     trials, damaged = summary["trials"], len(summary["damaged"])
-    left_out = sum(len(cell["speed"]["left_out"]) for cell in summary["cells"])
     there = f"partial: {trials['there']} of {trials['asked']} trials are there, so the verdicts are provisional"
     partial = [there] if summary["partial"] else []
     aside = [f"{damaged} damaged {_plural(damaged, 'record was', 'records were')} set aside"] if damaged else []
-    speed = [f"the speed of {left_out} {_plural(left_out, 'trial', 'trials')} does not count"] if left_out else []
-    return [*partial, *aside, *speed]
+    return [*partial, *aside]
+
+
+def left_out_words(summary: dict[str, Any]) -> list[str]:
+    """In one line, how many trials' speed is doubtful; none where all of it counts."""
+    left_out = sum(len(cell["speed"]["left_out"]) for cell in summary["cells"])
+    return [f"the speed of {left_out} {_plural(left_out, 'trial', 'trials')} does not count"] if left_out else []
+
+
+def repeats_words(cells: list[dict[str, Any]], short: Callable[[str], str]) -> str:
+    """Which cells repeat, and then which do not: "repeats bit by bit: NAME (5 of 5); differs: NAME, NAME".
+
+    `short` makes a name of a label; if cells share names, each stands once, with in how many settings it is so.
+    """
+    kinds: dict[str, Counter[str]] = {}
+    shared = len({short(cell["label"]) for cell in cells}) < len(cells)
+    for cell in sorted(cells, key=lambda one: [*REPEATS].index(one["reproducibility"]["verdict"])):
+        found = cell["reproducibility"]
+        equal = f" ({found['trials']} of {found['trials']})" if found["unique_weights"] == 1 < found["trials"] else ""
+        kinds.setdefault(_kind(found), Counter())[f"{short(cell['label'])}{equal}"] += 1
+    return "; ".join(f"{kind}: {', '.join(_counted(names) if shared else names)}" for kind, names in kinds.items())
+
+
+def _counted(names: Counter[str]) -> list[str]:
+    (first, count), *others = names.most_common()
+    settings = f"{count} {_plural(count, 'setting', 'settings')}"
+    return [f"{first} in {settings}", *(f"{name} in {n}" for name, n in others)]
+
+
+def _kind(found: dict[str, Any]) -> str:
+    """What the trials of a cell do, in a few words."""
+    by_design = found["verdict"] == "differs" and (found["seeds_varied"] or found.get("poked"))
+    return f"{REPEATS[found['verdict']].format(found.get('subject', 'weights'))}{' by design' if by_design else ''}"
 
 
 def phase_of(cell: dict[str, Any]) -> str:
