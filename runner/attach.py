@@ -21,6 +21,11 @@ OURS = (
     *("budget", "plan", "tracking", "train.steps", "hydra"),
 )
 SHORT = {"steps": "train.steps"}
+# Hydra's options that take the next word.
+TAKING = (
+    *("--config-dir", "-cd", "--config-path", "-cp", "--config-name", "-cn"),
+    *("--cfg", "-c", "--package", "-p", "--info"),
+)
 
 
 def main() -> None:
@@ -52,23 +57,45 @@ def refused(words: list[str], command: list[str]) -> str:
     if not command:
         return "no command; give it after --, for instance: python -m runner.attach -- python train.py --lr 0.1"
     if shutil.which(command[0]) is None:
-        return f"{command[0]}: there is no such command; give one that starts from here, as python train.py"
-    for word in words:
+        return f"{command[0] or repr('')}: {_no_command(command[0])}"
+    for word in _in_order(words)[1]:
         key = _key(word)
+        if "=" not in word:
+            return f"{word}: is no word of a study; give KEY=VALUE before {SEPARATOR}, for instance steps=100"
         if "=" in word and not any(key == one or key.startswith((f"{one}.", f"{one}/")) for one in (*OURS, *SHORT)):
             return f"{key}: is up to the script that is attached to; what can be said here is {', '.join(OURS)}, steps"
     return ""
 
 
+def _no_command(name: str) -> str:
+    """Why this starts nothing, and what to do."""
+    if os.path.isdir(name):
+        return "is a folder; give the command that starts the script, as python train.py"
+    if os.path.isfile(name):
+        return f"is no file that may be executed; say what runs it, as python {name} or bash {name}, or use chmod +x"
+    return "there is no such command; give one that starts from here, as python train.py"
+
+
+def _in_order(words: list[str]) -> tuple[list[str], list[str]]:
+    """Hydra's options, each with what belongs to it, and the other words: it takes these in one row only."""
+    options: list[str] = []
+    others: list[str] = []
+    for before, word in zip(["", *words], words, strict=False):
+        belongs = before in TAKING and "=" not in word
+        (options if belongs or word.startswith("-") else others).append(word)
+    return options, others
+
+
 def asked(words: list[str], command: list[str]) -> list[str]:
     """The same as the words of `python -m runner`."""
-    own = [f"{SHORT[_key(word)]}={word.partition('=')[2]}" if _key(word) in SHORT else word for word in words]
-    multirun = [] if {"-m", "--multirun"} & {*own} else ["-m"]
-    literal = ",".join(quoted(_literal(word)) for word in command)
-    return [*multirun, *own, "phase=attach", "precision=default", f"attach.command=[{literal}]"]
+    options, others = _in_order(words)
+    own = [f"{SHORT[_key(word)]}={word.partition('=')[2]}" if _key(word) in SHORT else word for word in others]
+    multirun = [] if {"-m", "--multirun"} & {*options} else ["-m"]
+    quotes = ",".join(quoted(literal(word)) for word in command)
+    return [*multirun, *options, *own, "phase=attach", "precision=default", f"attach.command=[{quotes}]"]
 
 
-def _literal(word: str) -> str:
+def literal(word: str) -> str:
     """A word in which "${" is no reference to a setting: the settings are resolved twice on their way to the trial."""
     return re.sub(r"(\\*)\$\{", lambda found: "\\" * (4 * len(found[1]) + 3) + "${", word)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.errors import StudyError
-from runner.jsonfile import canonical, of_fields, plain, read_json, write_json
+from runner.jsonfile import canonical, of_fields, plain, read_json, short, write_json
 from runner.record import Plain
 
 SCHEMA = 1
@@ -133,8 +133,21 @@ def _check(facts: Facts, part: str) -> None:
         raise ValueError(f"{part} has {said}; at least 2 processes are needed, and no more interpreters than these")
     if not steps or len(bits.data) != steps:
         raise ValueError(f"{part}.bits.0 has losses of {steps} steps and data of {len(bits.data)}")
-    if str(steps) not in bits.weights or not all(step.isdecimal() for step in bits.weights):
-        there = ", ".join(bits.weights)
-        raise ValueError(f"{part}.bits.0.weights has the steps {there}, and not {steps}, the last one")
+    _check_config(facts.config, f"{part}.config")
+    if str(steps) not in bits.weights or not bits.weights.keys() <= set(map(str, range(1, steps + 1))):
+        there = short(", ".join(bits.weights))
+        raise ValueError(f"{part}.bits.0.weights has the steps {there}, due are {steps}, the last, and earlier ones")
     if any(ms <= 0 for ms in facts.step_ms):
         raise ValueError(f"{part}.step_ms has times of 0 or less")
+
+
+def _check_config(config: dict[str, Any], part: str) -> None:
+    """Raise ValueError for settings that say neither mode, model nor data: they are no cell's."""
+    pair, names = ("deterministic", "benchmark"), [(group, "name") for group in ("model", "dataset")]
+    for group, key in (*(("cudnn", one) for one in pair), *names):
+        found = config.get(group)
+        value = found.get(key) if isinstance(found, dict) else None
+        wanted = bool if group == "cudnn" else str
+        if not isinstance(value, wanted):
+            due = "true or false" if wanted is bool else "a name"
+            raise ValueError(f"{part}.{group}.{key} holds {short(value)}, should be {due}")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from runner.certificate import Certificate
 from runner.errors import StudyError
-from runner.remeasure import remeasure
+from runner.remeasure import remeasure, unfit
 from runner.report.outlet import print_lines
 from runner.report.text import one_line
 from runner.study import Study
@@ -60,12 +60,17 @@ def _given(words: Sequence[str]) -> tuple[Path, list[str]]:
 
 
 def _checkable(certificate: Certificate, path: Path) -> None:
-    for cell in certificate.cells:
+    """Raise StudyError for a cell that cannot be measured as it is."""
+    for place, cell in enumerate(certificate.cells):
         if cell.config.get("phase") == "attach":
             way_out = "measure it with `python -m runner.attach` again, and use `python -m runner.compare`"
             raise StudyError(
                 f"{path}: {cell.label} is a script of its own, which cannot be started from here; {way_out}"
             )
+        wrong = unfit(cell.config)
+        if wrong:
+            way_out = "make the certificate again with `python -m runner.certify STUDY`"
+            raise StudyError(f"{path}: cells.{place}.config {wrong}, so this cell cannot be measured; {way_out}")
 
 
 def _answer(certificate: Certificate, name: str, folder: Path) -> int:

@@ -4,18 +4,37 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from runner.attach import literal
 from runner.cell import Cell
 from runner.certificate import Certificate
 from runner.errors import StudyError, unwritable
 from runner.expand import assignment
 from runner.interrupt import Terminated, terminable
 from runner.jsonfile import write_bytes
+from runner.settings import NOT_IN_CELL, Settings
 from runner.study import Study
 
 GROUP = "certified"
+# What makes a cell since there are certificates; a later version's keys have a value that changes nothing.
+NEEDED = {
+    *("cudnn", "model", "dataset", "precision", "determinism", "seeds", "train"),
+    *("device", "threads", "isolation"),
+}
+KNOWN = {one.name for one in fields(Settings)} - {*NOT_IN_CELL}
+
+
+def unfit(config: dict[str, Any]) -> str:
+    """Why these are not the settings of one cell, no more and no less; "" if they are.
+
+    What a cell lacks would be measured as this version has it, and what is no part of one would steer the study.
+    """
+    lacks, more = sorted(NEEDED - config.keys()), sorted(config.keys() - KNOWN)
+    parts = [f"lacks {', '.join(lacks)}"] * bool(lacks) + [f"has {', '.join(more)}, no part of a cell"] * bool(more)
+    return " and ".join(parts)
 
 
 def remeasure(certificate: Certificate, folder: Path, words: Sequence[str]) -> int:
@@ -48,7 +67,19 @@ def write_cells(configs: Sequence[dict[str, Any]], folder: Path) -> list[str]:
 def _composed(config: dict[str, Any]) -> dict[str, Any]:
     """The settings after the choices of groups: a choice brings keys that another one of its group does not have."""
     named = {group: part["name"] for group, part in config.items() if isinstance(part, dict) and "name" in part}
-    return {"defaults": [*({f"override /{group}": name} for group, name in named.items()), "_self_"], **config}
+    return {
+        "defaults": [*({f"override /{group}": name} for group, name in named.items()), "_self_"],
+        **_literal(config),
+    }
+
+
+def _literal(value: Any) -> Any:
+    """The settings in which no text refers to another setting: what a cell holds is resolved."""
+    if isinstance(value, dict):
+        return {key: _literal(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_literal(one) for one in value]
+    return literal(value) if isinstance(value, str) else value
 
 
 def _ended(command: list[str]) -> int:

@@ -51,10 +51,10 @@ def locate(key: str, target: str) -> Callable[..., Any]:
 
 @contextmanager
 def blaming(subject: str) -> Iterator[None]:
-    """Say in one line whose code it was that raised. A refusal passes, and so does a want of memory."""
+    """Say in one line whose code it was that raised, or wanted to end. A refusal passes, and a want of memory."""
     try:
         yield
-    except Exception as error:  # a user's code may raise anything
+    except (Exception, SystemExit) as error:  # a user's code may raise anything
         if isinstance(error, Refusal | MemoryError) or type(error).__name__ == "OutOfMemoryError":
             raise
         raise Refusal(f"{subject}: {_said(error)}") from error

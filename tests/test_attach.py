@@ -99,6 +99,10 @@ def test_a_script_that_cannot_begin_ends_the_study_after_the_first_round(tmp_pat
         (["trials=2"], "no command; give it after --"),
         (["--"], "no command; give it after --"),
         (["--", "no-such-command", "x"], "no-such-command: there is no such command"),
+        (["--", ""], "'': there is no such command"),
+        (["--", "."], ".: is a folder; give the command that starts the script"),
+        (["--", __file__], "is no file that may be executed; say what runs it, as python "),
+        (["foo", "--", PYTHON, "x"], "foo: is no word of a study; give KEY=VALUE before --"),
         (["model=resnet", "--", PYTHON, "x"], "model: is up to the script that is attached to"),
         (["train.batch_size=3", "--", PYTHON, "x"], "train.batch_size: is up to the script"),
     ],
@@ -121,6 +125,16 @@ def test_steps_is_short_for_train_steps() -> None:
         *("-m", "train.steps=7", "trials=2", "phase=attach", "precision=default"),
         'attach.command=["python","train.py"]',
     ]
+
+
+def test_options_of_hydra_stand_before_all_other_words() -> None:
+    """Hydra takes these in one row only."""
+    words = asked(["trials=2", "--config-dir", "my conf", "steps=7", "--multirun"], ["python"])
+    assert words == [
+        *("--config-dir", "my conf", "--multirun", "trials=2", "train.steps=7", "phase=attach", "precision=default"),
+        'attach.command=["python"]',
+    ]
+    assert refused(["--config-dir", "my conf", "trials=2"], [PYTHON, "x"]) == ""
 
 
 @pytest.mark.parametrize(

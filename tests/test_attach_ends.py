@@ -106,6 +106,28 @@ def test_a_script_without_a_step_is_refused(text: str, reason: str, tmp_path: Pa
     assert reason in str(record.reason)
 
 
+@pytest.mark.parametrize(
+    ("end", "how"),
+    [
+        ("os.kill(os.getpid(), 40)", "by signal 40"),  # a real-time signal, which has no name
+        ("os.execv(sys.executable, [sys.executable, '-c', ''])", "with exit status 0"),
+    ],
+)
+def test_a_script_whose_process_vanishes_after_its_first_steps(end: str, how: str, tmp_path: Path) -> None:
+    record = ended(tmp_path, f"{TRAIN}\nimport os, sys\nstep()\nstep()\n{end}\n")
+    assert (record.outcome, record.refused) == ("failed", False)
+    wanted = f"the command ended {how} after its first optimizer step, and nothing of it is left"
+    assert str(record.reason).startswith(wanted), record.reason
+
+
+def test_a_script_that_removes_the_folder_in_which_it_works_is_none_the_worse(tmp_path: Path) -> None:
+    gone_folder = "import os, tempfile\nplace = tempfile.mkdtemp()\nos.chdir(place)\nos.rmdir(place)\n"
+    late = "torch.nn.Linear(1, 1)\ntorch.manual_seed(1)\ntorch.backends.cudnn.benchmark = True\n"
+    record = ended(tmp_path, f"{TRAIN}\n{gone_folder}{late}for _ in range(20):\n    step()\n", steps=3)
+    assert (record.outcome, record.reason) == ("finished", None)
+    assert record.doctor == ["train.py:17 sets torch.backends.cudnn.benchmark = True; held as the cell has it"]
+
+
 def test_a_command_or_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     record = attach([PYTHON, "missing.py"], tmp_path / "one", home=tmp_path)
     assert record.refused and "missing.py" in str(record.reason) and "No such file" in str(record.reason)

@@ -90,8 +90,9 @@ def test_every_single_value_is_covered(path: Path, tmp_path: Path) -> None:
 
 
 def test_a_file_that_ends_anywhere_is_refused(certificate: Certificate, tmp_path: Path) -> None:
-    bits = replace(certificate.cells[0].bits[0], data=["1"], losses=["2"], weights={}, seeds={})
-    cells = [replace(certificate.cells[0], bits=[bits], config={}, environment={})]
+    bits = replace(certificate.cells[0].bits[0], data=["1"], losses=["2"], weights={"1": "3"}, seeds={})
+    config = {"cudnn": {"deterministic": True, "benchmark": False}, "model": {"name": "m"}, "dataset": {"name": "d"}}
+    cells = [replace(certificate.cells[0], bits=[bits], config=config, environment={})]
     replace(certificate, cells=cells, command=[], statements=[]).write(tmp_path / "whole.json")
     content = (tmp_path / "whole.json").read_bytes()
     for length in range(len(content.rstrip())):
@@ -138,8 +139,13 @@ IMPOSSIBLE: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"step_ms": [0.0]}, {}, "step_ms has times of 0 or less"),
     ({}, {"losses": [], "data": []}, "losses of 0 steps and data of 0"),
     ({}, {"data": ["1"]}, "and data of 1"),
-    ({}, {"weights": {}}, "and not 16, the last one"),
-    ({}, {"weights": {"16": "a", "x": "b"}}, "has the steps 16, x"),
+    ({}, {"weights": {}}, "due are 16, the last, and earlier ones"),
+    ({}, {"weights": {"16": "a", "x": "b"}}, "has the steps '16, x'"),
+    ({}, {"weights": {"16": "a", "\u0663": "b"}}, "has the steps '16, \u0663'"),
+    ({}, {"weights": {"16": "a", "17": "b"}}, "has the steps '16, 17'"),
+    ({}, {"weights": {"16": "a", "9" * 5000: "b"}}, "has the steps '16, 999"),
+    ({"config": {}}, {}, "cells.0.config.cudnn.deterministic holds None, should be true or false"),
+    ({"config": {"cudnn": [1]}}, {}, "cells.0.config.cudnn.deterministic holds None, should be true or false"),
 ]
 
 
@@ -150,6 +156,13 @@ def test_what_certify_never_writes_is_refused(
     cells = json.loads(path.read_text())["cells"]
     changed = cells[0] | {"interpreters": 1} | fields | {"bits": [cells[0]["bits"][0] | of_bits]}
     assert message in refused(resealed(path, cells=[changed]))
+
+
+@pytest.mark.parametrize(("group", "value"), [("model", None), ("model", {"name": ["a"]}), ("dataset", {})])
+def test_settings_without_a_name_are_no_cells(path: Path, group: str, value: Any) -> None:
+    cell = json.loads(path.read_text())["cells"][0]
+    changed = cell | {"config": cell["config"] | {group: value}}
+    assert f"cells.0.config.{group}.name holds" in refused(resealed(path, cells=[changed]))
 
 
 def test_a_cell_that_stands_there_twice_is_refused(path: Path) -> None:

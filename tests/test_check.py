@@ -155,6 +155,25 @@ def test_a_script_of_its_own_cannot_be_checked(folder: Path, tmp_path: Path) -> 
     assert "`python -m runner.attach`" in refused(tmp_path / "attached.json")
 
 
+LACKING = [
+    (("threads", "train"), {}, "cells.0.config lacks threads, train"),
+    ((), {"hydra": {"launcher": {"_target_": "mine.Net"}}}, "cells.0.config has hydra, no part of a cell"),
+    (("seeds",), {"study": "x", "defaults": []}, "lacks seeds and has defaults, study, no part of a cell"),
+]
+
+
+@pytest.mark.parametrize(("gone", "more", "message"), LACKING)
+def test_what_is_no_whole_cell_is_not_measured(
+    folder: Path, tmp_path: Path, gone: tuple[str, ...], more: dict[str, Any], message: str
+) -> None:
+    """What is missing would be filled up, and what is no part of a cell would steer the study."""
+    certificate = Certificate.read(folder / "certificate.json")
+    config = {key: value for key, value in certificate.cells[0].config.items() if key not in gone} | more
+    replace(certificate, cells=[replace(certificate.cells[0], config=config)]).write(tmp_path / "forged.json")
+    assert message in refused(tmp_path / "forged.json", f"study={tmp_path / 's'}")
+    assert not (tmp_path / "s").exists()
+
+
 def test_data_that_are_not_here_end_with_2(folder: Path, tmp_path: Path) -> None:
     words = ["dataset=mnist", "model=resnet", "device=cpu", "threads=1", "train.steps=2", "train.batch_size=8"]
     certificate = Certificate.read(folder / "certificate.json")

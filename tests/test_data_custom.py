@@ -102,3 +102,40 @@ def test_what_does_not_fit_is_told_in_one_line(kind, expected, found):
     ) as told:
         load(config("wrong", args={"kind": kind}))
     assert "\n" not in str(told.value)
+
+
+class Unmeasured:
+    """A data set whose length cannot be had."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __len__(self):
+        if isinstance(self.error, BaseException):
+            raise self.error
+        return self.error
+
+    def __getitem__(self, index):
+        raise SystemExit("no items today")
+
+
+def unmeasured(error):
+    """A training set of this length, or which raises this when asked for it."""
+    return Unmeasured(error), Unmeasured(3)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (-1, "its length: ValueError: __len__"),
+        ("x", "its length: TypeError: 'str' object"),
+        (10**30, "its length: OverflowError: "),
+        (KeyError("planted"), "its length: KeyError: 'planted'"),
+        (SystemExit("planted"), "its length: SystemExit: planted"),
+        (3, "its first item: SystemExit: no items today"),
+    ],
+)
+def test_what_a_data_set_raises_names_the_setting(error, said):
+    with pytest.raises(Refusal) as told:
+        load(config("unmeasured", args={"error": error}))
+    assert str(told.value).startswith(f"dataset._target_=test_data_custom.unmeasured: {said}")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from composed import composed, settings
 
-from runner.remeasure import GROUP, write_cells
+from runner.remeasure import GROUP, unfit, write_cells
 from runner.schema import load
 from runner.settings import cell_config
 
@@ -30,9 +30,12 @@ def again(config: dict[str, Any], folder: Path) -> dict[str, Any]:
 def test_a_cells_file_leads_to_the_cell(tmp_path: Path, words: list[str]) -> None:
     config = cell_config(settings(*words))
     assert again(config, tmp_path) == config
+    assert unfit(config) == ""
 
 
-@pytest.mark.parametrize("text", ["ä \"quoted\" 'x'", "1e5", "null", "a\\b", "\U0001f600", "a: b #c"])
+@pytest.mark.parametrize(
+    "text", ["ä \"quoted\" 'x'", "1e5", "null", "a\\b", "\U0001f600", "a: b #c", "${now:%Y} \\${x}"]
+)
 def test_text_of_a_users_own_stays_what_it_is(tmp_path: Path, text: str) -> None:
     config = cell_config(settings(*CUSTOM, "dataset.view=image", "dataset.classes=10"))
     config["model"]["args"] = {"text": text, "nested": {"more": [text, 1.5, None, True]}}

@@ -77,6 +77,9 @@ def test_whose_code_it_was_is_told_in_one_line() -> None:
     with pytest.raises(Refusal) as told, blaming("their loss"):
         raise ValueError("\nfirst\nsecond")
     assert str(told.value) == "their loss: ValueError: first"
+    with pytest.raises(Refusal) as told, blaming("their loss"):
+        raise SystemExit("enough")
+    assert str(told.value) == "their loss: SystemExit: enough"
 
 
 @pytest.mark.parametrize("error", [Refusal("known"), MemoryError(), KeyboardInterrupt()])

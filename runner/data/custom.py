@@ -60,7 +60,9 @@ def _made(config: dict[str, Any]) -> Any:
     for part in made:
         if not hasattr(part, "__getitem__") or not hasattr(part, "__len__"):
             _refuse(f"dataset._target_={target}", "map-style data sets with __getitem__ and __len__", part)
-        if len(part) == 0:
+        with blaming(f"dataset._target_={target}: its length"):
+            length = len(part)
+        if length == 0:
             raise Refusal(f"dataset._target_={target}: expected data sets with items, found one of length 0")
     return made
 

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import shutil
+import signal
 import subprocess
 import time
 from contextlib import suppress
@@ -144,11 +145,19 @@ def _outcome(left: Left, trial: Trial, log: Path) -> tuple[Outcome, str | None]:
     if found and steps and (found["stopped"] or left.status == 0):
         return _finite(found)
     when = f"after {steps} of {trial.config['train']['steps']} steps" if steps else "before its first optimizer step"
-    if left.status == 0:
+    if left.claimed and not steps:
+        when = "after its first optimizer step, and nothing of it is left: the process was killed, or replaced by exec"
+    elif left.status == 0:
         return "failed", "the command ended well, but no optimizer step was seen: see docs/attach.md for what is seen"
     said = end_of(log).splitlines()
     last = f": {said[-1].strip()}" if said else ""
-    return "failed", f"the command ended {ended_words(left.status or 0)} {when}{last}"
+    return "failed", f"the command ended {_ended(left.status or 0)} {when}{last}"
+
+
+def _ended(status: int) -> str:
+    """How a command ended, in words; real-time signals have none."""
+    known = status >= 0 or -status in set(signal.Signals)
+    return ended_words(status) if known else f"by signal {-status}"
 
 
 def _finite(found: dict[str, Any]) -> tuple[Outcome, str | None]:

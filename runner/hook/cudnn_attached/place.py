@@ -65,6 +65,13 @@ def _shown(file: str) -> str:
     for name in LIBRARIES:
         if name in parts:
             return os.sep.join(parts[parts.index(name) + 1 :])
-    given, path = asked(), os.path.abspath(file)
-    home = (given.home if given else os.getcwd()) + os.sep
-    return path.removeprefix(home)
+    given, path = asked(), _absolute(file)
+    return path.removeprefix(given.home + os.sep) if given else path
+
+
+def _absolute(file: str) -> str:
+    """A file's path; as it is where the script has removed the folder in which it works."""
+    try:
+        return os.path.abspath(file)
+    except FileNotFoundError:
+        return file

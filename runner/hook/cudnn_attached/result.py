@@ -78,8 +78,10 @@ def _code() -> str | None:
     Trials before and after a change there must not be pooled.
     """
     given = asked()
-    roots = {os.path.realpath(one) + os.sep for one in (given.home if given else ".", sys.path[0] or ".")}
-    files = {os.path.realpath(file) for one in list(sys.modules.values()) if (file := getattr(one, "__file__", None))}
+    places = [given.home if given else ".", sys.path[0] if sys.path else "."]
+    roots = {root + os.sep for one in places if (root := _real(one or "."))}
+    modules = [getattr(one, "__file__", None) for one in list(sys.modules.values())]
+    files = {real for file in modules if isinstance(file, str) and (real := _real(file))}
     own = [
         file
         for file in sorted(files)
@@ -87,3 +89,11 @@ def _code() -> str | None:
     ]
     content = b"".join(Path(file).read_bytes() for file in own if os.path.isfile(file))
     return hashlib.sha256(content).hexdigest()[:8] if own else None
+
+
+def _real(path: str) -> str | None:
+    """A path without links; None where the script has removed the folder in which it works."""
+    try:
+        return os.path.realpath(path)
+    except FileNotFoundError:
+        return None
