@@ -34,7 +34,8 @@ def ended_words(status: int) -> str:
     if status >= 0:
         return f"with exit status {status}"
     hint = " (by hand, or by the system for want of memory)" if status == -signal.SIGKILL else ""
-    return f"by {signal.Signals(-status).name}{hint}"
+    known = -status in set(signal.Signals)  # real-time signals have no name
+    return f"by {signal.Signals(-status).name if known else f'signal {-status}'}{hint}"
 
 
 def end_group(child: int) -> None:

@@ -336,3 +336,15 @@ def test_a_sketch_covers_every_floating_tensor_and_no_counter() -> None:
 def test_a_sketch_sees_the_logical_order_only() -> None:
     weights = torch.randn(8, 6, 3, 3, generator=torch.Generator().manual_seed(0))
     assert torch.equal(sketch([weights]), sketch([weights.contiguous(memory_format=torch.channels_last)]))
+
+
+def test_a_default_device_of_the_script_changes_nothing() -> None:
+    weights = [torch.arange(20_000, dtype=torch.float32), torch.ones(3)]
+    expected, sketched = [digest(weights), digest([])], sketch(weights)
+    torch.set_default_device("meta")
+    try:
+        found, again = [digest(weights), digest([])], sketch(weights)
+    finally:
+        torch.set_default_device(None)
+    assert found == expected
+    assert torch.equal(again, sketched)

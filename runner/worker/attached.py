@@ -8,7 +8,6 @@ import json
 import math
 import os
 import shutil
-import signal
 import subprocess
 import time
 from contextlib import suppress
@@ -151,13 +150,7 @@ def _outcome(left: Left, trial: Trial, log: Path) -> tuple[Outcome, str | None]:
         return "failed", "the command ended well, but no optimizer step was seen: see docs/attach.md for what is seen"
     said = end_of(log).splitlines()
     last = f": {said[-1].strip()}" if said else ""
-    return "failed", f"the command ended {_ended(left.status or 0)} {when}{last}"
-
-
-def _ended(status: int) -> str:
-    """How a command ended, in words; real-time signals have none."""
-    known = status >= 0 or -status in set(signal.Signals)
-    return ended_words(status) if known else f"by signal {-status}"
+    return "failed", f"the command ended {ended_words(left.status or 0)} {when}{last}"
 
 
 def _finite(found: dict[str, Any]) -> tuple[Outcome, str | None]:

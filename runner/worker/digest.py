@@ -50,7 +50,7 @@ def lanes(tensors: Iterable[Tensor]) -> Tensor:
     are not in it: they are the same wherever two digests are worth comparing, and `digest` adds them.
     """
     listed = list(tensors)
-    return joined([block_sums(listed)])[0] if listed else torch.zeros(2, dtype=torch.int64)
+    return joined([block_sums(listed)])[0] if listed else torch.zeros(2, dtype=torch.int64, device="cpu")
 
 
 def block_sums(tensors: list[Tensor]) -> Tensor:
@@ -171,7 +171,7 @@ def sketch(tensors: Iterable[Tensor], size: int = 4096) -> Tensor:
     position, so every process has the same ones.
     """
     parts = [tensor.detach().reshape(-1).double() for tensor in tensors if tensor.is_floating_point()]
-    total, position = torch.zeros(size, dtype=torch.float64), 0
+    total, position = torch.zeros(size, dtype=torch.float64, device="cpu"), 0
     for part in parts:
         before = position % size  # tensors follow one another: small ones must not all meet in the first places
         padded = torch.cat([part.new_zeros(before), part, part.new_zeros(-(before + part.numel()) % size)])
