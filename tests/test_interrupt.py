@@ -10,7 +10,7 @@ import time
 import pytest
 from processes import gone
 
-from runner.interrupt import Terminated, end_descendants, ended_by, reason_of, terminable
+from runner.interrupt import Terminated, ended_by, reason_of, terminable
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -69,12 +69,22 @@ time.sleep(600)
 """
 
 
+# In a process of its own: among the children of the one that runs the tests is what other tests have left to be used.
+ENDING = f"""
+import subprocess, sys
+from runner.interrupt import end_descendants
+started = [
+    subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
+    for code in ({STUBBORN!r}, "print(); import time; time.sleep(600)")
+]
+grandchild = int(started[0].stdout.readline())
+end_descendants(patience_s=0.5)
+print(grandchild, *(one.pid for one in started))
+"""
+
+
 def test_every_descendant_is_ended_also_one_that_does_not_listen() -> None:
-    started = [
-        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
-        for code in (STUBBORN, "print(); import time; time.sleep(600)")
-    ]
-    assert started[0].stdout is not None
-    grandchild = int(started[0].stdout.readline())
-    end_descendants(patience_s=0.5)
-    assert gone([grandchild, *(one.pid for one in started)])
+    done = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True, check=True, timeout=600)
+    ended = [int(pid) for pid in done.stdout.split()]
+    assert len(ended) == 3
+    assert gone(ended)

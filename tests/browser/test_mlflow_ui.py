@@ -6,6 +6,7 @@
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,6 +91,19 @@ def compare(page: "Page", names: list[str]) -> None:
         row(page, name).get_by_role("checkbox").check()
     page.get_by_test_id("runs-compare-button").click()
     page.get_by_text(f"Comparing {len(names)} Runs from 1 Experiment").wait_for()
+
+
+def follow(link: "Locator", there: "Locator") -> None:
+    """Click until what the link leads to is there: a page that is still being put together takes no click."""
+    from playwright.sync_api import TimeoutError as TooLate
+
+    for _ in range(20):
+        with suppress(TooLate):
+            if not there.is_visible():
+                link.click(timeout=10_000)
+            there.wait_for(timeout=20_000)
+            return
+    there.wait_for()
 
 
 def switch_column(page: "Page", name: str) -> None:
@@ -180,7 +194,8 @@ def test_the_curves_of_a_cell_lie_over_each_other(server: str, four: Study, page
     unfold(pages, f"4 modes, 3 rounds: {FOUR}")
     unfold(pages, CELLS[0])
     compare(pages, TRIALS)
-    pages.get_by_role("link", name="train/loss", exact=True).click()
+    link = pages.get_by_role("link", name="train/loss", exact=True)
+    follow(link, pages.get_by_text(f"{TRIALS[0]} (train/loss)"))
     for name in TRIALS:
         pages.get_by_text(f"{name} (train/loss)").wait_for()
     pages.wait_for_function(DRAWN, arg=len(TRIALS))
@@ -198,8 +213,7 @@ def test_the_page_of_a_diverged_trial_opens(server: str, pages: "Page", tmp_path
     open_runs(pages, server, DIVERGED)
     unfold(pages, f"default (F,F), 1 round: {DIVERGED}")
     unfold(pages, CELLS[0])
-    row(pages, TRIALS[0]).get_by_role("link").click()
-    pages.get_by_role("heading", name=TRIALS[0]).wait_for()
+    follow(row(pages, TRIALS[0]).get_by_role("link"), pages.get_by_role("heading", name=TRIALS[0]))
     pages.get_by_text("the loss is nan at step 2").wait_for()
     pages.get_by_role("link", name=CELLS[0], exact=True).wait_for()  # the run above it
     assert "outcome : diverged" in " ".join(pages.inner_text("body").split())
@@ -218,5 +232,5 @@ def test_one_search_finds_a_mode_and_a_page_shows_the_table(server: str, four: S
     assert row(pages, CELLS[0]).count() == 0
     unfold(pages, "benchmark (F,T)")
     row(pages, "#2 benchmark (F,T)").wait_for()
-    row(pages, f"4 modes, 3 rounds: {FOUR}").get_by_role("link").click()
-    pages.get_by_role("columnheader", name="distinct weights").wait_for()
+    link = row(pages, f"4 modes, 3 rounds: {FOUR}").get_by_role("link")
+    follow(link, pages.get_by_role("columnheader", name="distinct weights"))
