@@ -2,6 +2,7 @@
 # The GPU studies behind docs/results/why.md: which operations and kernels make trials differ, in each mode. A study that
 # is there is continued, so that the whole may be done in several calls. Needs one NVIDIA GPU and, for all, half an hour.
 # Studies with probe=ops give no speed figures and are done side by side; those of kernels, and what is advised, alone.
+# For repro files alone TRIALS=2 is enough, and CUDNN=default,deterministic where the modes differ in the same operations.
 #     scripts/gpu_why.sh FOLDER [NAME ...]
 set -euo pipefail
 out=${1:?folder for the studies}
@@ -38,9 +39,9 @@ for name in "${names[@]}"; do
         exit 2
         ;;
     esac
-    sweep=(python3 -m runner -m 'cudnn=glob(*)' "precision=$precision" $sgd $words tracking=off "study=$out/$name")
+    sweep=(python3 -m runner -m "cudnn=${CUDNN:-glob(*)}" "precision=$precision" $sgd $words tracking=off "study=$out/$name")
     if [ "$probe" = ops ]; then
-        "${sweep[@]}" probe=ops probe.repeat=true trials=3 exclusive=false > "$out/$name.log" &
+        "${sweep[@]}" probe=ops probe.repeat=true trials=${TRIALS:-3} exclusive=false > "$out/$name.log" &
         aside+=($!)
     else
         finished

@@ -3,7 +3,7 @@
     python scripts/publish_why.py keep FOLDER     # its figures to docs/results/why/*.json, then the page
     python scripts/publish_why.py                 # the page from what lies there
 
-FOLDER holds the studies, bench_probe.json and repros*.json as they were printed; what is missing is left out.
+FOLDER holds the studies, bench_probe.json and repros*.jsonl as they were printed; what is missing is left out.
 """
 
 import argparse
@@ -165,9 +165,17 @@ def keep(folder: Path) -> None:
         write_json(RESULTS / f"{path.parent.name}.json", kept(Study.open(path.parent)))
     if (cost := folder / "bench_probe.json").is_file():
         write_json(RESULTS / "bench_probe.json", json.loads(cost.read_text(encoding="utf-8")))
-    printed = [path.read_text(encoding="utf-8") for path in sorted(folder.glob("repros*.json"))]
-    if files := [one for text in printed if text for one in json.loads(text)]:
-        write_json(RESULTS / "repros.json", {"files": files})
+    printed = [path.read_text(encoding="utf-8").splitlines() for path in sorted(folder.glob("repros*.jsonl"))]
+    if files := [json.loads(line) for lines in printed for line in lines]:
+        keep_repros(RESULTS / "repros.json", files)
+
+
+def keep_repros(path: Path, files: list[Figures]) -> None:
+    """Put what repro files showed in the place of what those of the same studies showed before."""
+    before = json.loads(path.read_text(encoding="utf-8"))["files"] if path.is_file() else []
+    again = {one["study"] for one in files}
+    files = files + [one for one in before if one["study"] not in again]
+    write_json(path, {"files": sorted(files, key=lambda one: (one["study"], one["cell"], one["operation"]))})
 
 
 def main() -> None:

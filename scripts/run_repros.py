@@ -1,8 +1,8 @@
 """Write and start a repro file for the operations that differ in studies with probe=ops, and say what each one showed.
 
 From the repository: python scripts/run_repros.py FOLDER STUDY ... [--processes 4] [--at-once 6]
-Prints JSON: for each cell with findings its first operations of different names, and of each the file's exit status (1:
-it showed the mismatch, 0: it did not) and what it printed. The files stay in FOLDER.
+Prints JSON lines, each as its file ends: for each cell with findings its first operations of different names, and of
+each the file's exit status (1: it showed the mismatch, 0: it did not) and what it printed. The files stay in FOLDER.
 """
 
 import argparse
@@ -10,6 +10,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -25,9 +26,8 @@ LIMIT_S = 300.0
 COUNTS = re.compile(r"(PROCESSES = \d+, [\d.]+), \d+\n")
 
 
-def written(study: Study, folder: Path, processes: int) -> list[dict[str, Any]]:
+def written(study: Study, folder: Path, processes: int) -> Iterator[dict[str, Any]]:
     """Write the files for one study, with so many processes each, and say of what; or why one cannot be written."""
-    made = []
     for cell in summarise(study)["cells"]:
         names: set[str] = set()
         for one in differing(cell):
@@ -41,8 +41,7 @@ def written(study: Study, folder: Path, processes: int) -> list[dict[str, Any]]:
                 path.write_text(COUNTS.sub(rf"\1, {processes}\n", path.read_text(encoding="utf-8")), encoding="utf-8")
             except StudyError as error:
                 found["refused"] = str(error)
-            made.append(found)
-    return made
+            yield found
 
 
 def started(found: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -66,12 +65,17 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=6, help="files started side by side")
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
-    with redirect_stdout(sys.stderr):  # what a capture says
-        made = [one for study in asked.studies for one in written(Study.open(study), asked.folder, asked.processes)]
-    with ThreadPoolExecutor(asked.at_once) as pool:
-        found = list(pool.map(lambda one: started(one, asked.folder), made))
-    print(json.dumps(found, indent=1))
-    return 0 if all("refused" in one or one["status"] == 1 for one in found) else 1
+    printed = sys.stdout
+
+    def shown(one: dict[str, Any]) -> bool:
+        found = started(one, asked.folder)
+        print(json.dumps(found), file=printed, flush=True)
+        return "refused" in found or found["status"] == 1
+
+    with ThreadPoolExecutor(asked.at_once) as pool, redirect_stdout(sys.stderr):  # what a capture says
+        studies = [written(Study.open(folder), asked.folder, asked.processes) for folder in asked.studies]
+        good = [pool.submit(shown, one) for study in studies for one in study]
+    return 0 if all(one.result() for one in good) else 1
 
 
 if __name__ == "__main__":

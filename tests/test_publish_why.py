@@ -1,6 +1,7 @@
 """The page of measured causes: made from figures alone, and the files that show a mismatch, started alone."""
 
 import importlib.util
+import json
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -52,3 +53,13 @@ def test_a_repro_file_is_started_alone_and_its_status_and_words_are_kept(status:
     found = script("run_repros").started({"file": "one.py"}, tmp_path)
     assert found == {"file": "one.py", "status": status, "printed": ["False seen on equal inputs: 2"]}
     assert script("publish_why")._shown(found) == "False seen on equal inputs: 2"
+
+
+def test_what_repro_files_showed_takes_the_place_of_their_own_study_alone(tmp_path: Path) -> None:
+    def one(study: str, status: int) -> dict[str, object]:
+        return {"study": study, "cell": "default (F,F)", "operation": "aten.mm", "status": status}
+
+    keep = script("publish_why").keep_repros
+    keep(tmp_path / "repros.json", [one("b-ops", 0), one("a-ops", 0)])
+    keep(tmp_path / "repros.json", [one("b-ops", 1)])
+    assert json.loads((tmp_path / "repros.json").read_text()) == {"files": [one("a-ops", 0), one("b-ops", 1)]}
