@@ -115,7 +115,7 @@ def repros(found: list[Figures]) -> Iterator[str]:
     """What each repro file showed when it was started alone."""
     rows = [[one["study"], one["cell"], one["operation"], _shown(one)] for one in found]
     shown = sum(one.get("status") == 1 for one in found)
-    yield f"{shown} of {sum('refused' not in one for one in found)} files showed their mismatch."
+    yield f"{shown} of {sum('refused' not in one for one in found)} files showed their mismatch. {LOTTERY}"
     yield grid([["study", "mode", "operation", "what it said"], *rows])
 
 
@@ -148,6 +148,12 @@ ASIDE = (
     'that; the studies of kernels, below, had the card for themselves. A place is a module; "none" says that nothing\n'
     "differed in these trials. The LSTM's row is no cause: what `_cudnn_init_dropout_state` made agreed in all\n"
     "trials, and was other memory when it was made again; such states are no longer compared."
+)
+
+LOTTERY = (
+    "They come from studies of\n"
+    "their own, of 2 to 4 trials. Where no call differed from another, what differs is an algorithm that each process\n"
+    "chooses by its own timings: a choice that few processes make need not be among as many as a file starts."
 )
 
 
