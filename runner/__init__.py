@@ -1,8 +1,22 @@
 """What the cuDNN flags `deterministic` and `benchmark` cost and buy, for a given model, data and machine."""
 
+import os
 import sys
+
+# `python -m` puts the current folder first: a random.py beside the user's model would be everyone's `random`. It comes
+# last until a module of the user's is asked for (runner.target); not in a checkout of ours, and before other imports.
+# While Python looks for the module that it is to run, and only then, its first argument reads "-m".
+_by_name = sys.argv[:1] == ["-m"]
+if _by_name and not sys.flags.safe_path and sys.path[0] != os.path.dirname(os.path.dirname(os.path.realpath(__file__))):
+    sys.path.append(sys.path.pop(0))
+
 from pathlib import Path
 from types import ModuleType
+
+if _by_name or os.path.basename(sys.argv[0] if sys.argv else "") == "cudnn-runner":
+    from runner.start import quiet_ctrl_c
+
+    quiet_ctrl_c()
 
 __version__ = "0.1.0"
 

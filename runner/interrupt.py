@@ -10,6 +10,8 @@ from typing import Any
 
 import psutil
 
+from runner.start import ordinary_ctrl_c
+
 
 class Terminated(KeyboardInterrupt):
     """A signal, its only argument, told the process to end."""
@@ -29,6 +31,7 @@ def terminable() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    ordinary_ctrl_c()
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     for number, handler in before.items():
         # submitit has a job pass over SIGTERM, in Python: that is no wish of the user's.

@@ -16,6 +16,7 @@ from runner.expand import assignment
 from runner.interrupt import Terminated, terminable
 from runner.jsonfile import write_bytes
 from runner.settings import NOT_IN_CELL, Settings
+from runner.start import INTERRUPTED
 from runner.study import Study
 
 GROUP = "certified"
@@ -83,7 +84,11 @@ def _literal(value: Any) -> Any:
 
 
 def _ended(command: list[str]) -> int:
-    """Run it to its end. Whoever interrupts this process interrupts that one too, and waits until it has closed."""
+    """Run it to its end. Whoever interrupts this process interrupts that one too, and waits until it has closed.
+
+    The exit code as a shell tells it: above 128 where a signal ended it, and where it was interrupted in any case.
+    """
+    code = 0
     try:
         process = subprocess.Popen(command, stdout=sys.stderr, stdin=subprocess.DEVNULL)
     except OSError as error:
@@ -91,8 +96,9 @@ def _ended(command: list[str]) -> int:
     with terminable():
         while True:
             try:
-                return process.wait()
+                ended = process.wait()
+                return 128 - ended if ended < 0 else ended or code
             except Terminated as error:
                 process.send_signal(error.signal)
-            except KeyboardInterrupt:  # a terminal sends it to both
-                continue
+            except KeyboardInterrupt:  # a terminal sends it to both; a code that comes with it may be lost, and read 0
+                code = INTERRUPTED

@@ -23,8 +23,9 @@ class Scalars:
     study: str
     device: str
     isolation: str = field(metadata=allowed("forkserver", "spawn"))
-    threads: int | None = field(metadata={"least": 1})
-    trials: int | None = field(metadata={"least": 1})
+    # More threads than any machine has cores cannot all be started; the study's process lists all rounds in memory.
+    threads: int | None = field(metadata={"least": 1, "below": 4097})
+    trials: int | None = field(metadata={"least": 1, "below": 10**6})
     timeout: float | None = field(metadata={"least": 0.001, "below": 1e9})
     retry: str = field(metadata=allowed("failed", "none"))
     exclusive: bool

@@ -2,6 +2,8 @@
 
 import hashlib
 import inspect
+import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -29,33 +31,58 @@ def call(key: str, target: str, args: dict[str, Any]) -> Any:
 
 
 def locate(key: str, target: str) -> Callable[..., Any]:
-    """Import the module part of "package.module.name" and return its `name`."""
+    """Import the module part of "package.module.name" and return its `name`.
+
+    From now on the working folder comes first, as it does for a script of the user's; Python's own modules and those
+    of ours that have been imported before stay what they are.
+    """
     module_name, _, name = target.rpartition(".")
     if not module_name:
         raise Refusal(f"{key}={target}: give it as package.module.name")
+    if sys.path[:1] != [os.getcwd()]:
+        sys.path.insert(0, os.getcwd())
     try:
         module = import_module(module_name)
     except ModuleNotFoundError as error:
         if f"{module_name}.".startswith(f"{error.name}."):
-            raise Refusal(f"{key}={target}: there is no module {error.name}") from error
+            raise Refusal(f"{key}={target}: there is no module {error.name}{_hidden()}") from error
         raise Refusal(f"{key}={target}: {module_name} needs the module {error.name}, which is missing") from error
     except (ImportError, SyntaxError) as error:
-        raise Refusal(f"{key}={target}: {module_name} cannot be imported: {error}") from error
-    except (Exception, SystemExit) as error:  # a user's module may do anything while it is imported
-        raise Refusal(f"{key}={target}: {module_name} cannot be imported: {_said(error)}") from error
+        raise Refusal(f"{key}={target}: {module_name} cannot be imported: {error}{_hidden()}") from error
+    except BaseException as error:  # a user's module may do anything while it is imported
+        hidden = _hidden() if isinstance(error, AttributeError) else ""
+        raise Refusal(f"{key}={target}: {module_name} cannot be imported: {_said(error)}{hidden}") from error
     function = getattr(module, name, None)
     if not callable(function):
-        raise Refusal(f"{key}={target}: {module_name} has no function or class {name}")
+        raise Refusal(f"{key}={target}: {module_name} has no function or class {name}{_hidden()}")
     return function  # type: ignore[no-any-return]
+
+
+def _hidden() -> str:
+    """What to do about modules in the working folder whose names belong to others that have been imported already."""
+    folder = Path.cwd()
+    own = [*folder.glob("*.py"), *(path.parent for path in folder.glob("*/__init__.py"))]
+    hidden = [path for path in sorted(own) if path.stem in sys.modules and not _is_at(sys.modules[path.stem], path)]
+    files = ", ".join(map(str, hidden))
+    return f"; another module of the same name is used in place of {files}: rename yours" if hidden else ""
+
+
+def _is_at(module: Any, path: Path) -> bool:
+    """Whether a module that was imported is this file or this package."""
+    file = getattr(module, "__file__", None)
+    return file is not None and Path(file).resolve().is_relative_to(path.resolve())
 
 
 @contextmanager
 def blaming(subject: str) -> Iterator[None]:
-    """Say in one line whose code it was that raised, or wanted to end. A refusal passes, and a want of memory."""
+    """Say in one line whose code it was that raised, or wanted to end. A refusal passes, and a want of memory.
+
+    Nobody's Ctrl-C comes here: the child has a session of its own, and what it is sent is for its code alone.
+    """
     try:
         yield
-    except (Exception, SystemExit) as error:  # a user's code may raise anything
-        if isinstance(error, Refusal | MemoryError) or type(error).__name__ == "OutOfMemoryError":
+    except BaseException as error:  # a user's code may raise anything
+        if isinstance(error, Refusal | MemoryError | GeneratorExit) or type(error).__name__ == "OutOfMemoryError":
             raise
         raise Refusal(f"{subject}: {_said(error)}") from error
 

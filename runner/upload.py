@@ -12,6 +12,7 @@ from runner.errors import ConfigError, StudyError
 from runner.mirror import own_store
 from runner.report.outlet import print_lines
 from runner.report.text import one_line
+from runner.start import ordinary_ctrl_c
 from runner.study import Study
 
 UNSENT, REFUSED, INTERRUPTED = 1, 2, 130
@@ -20,6 +21,7 @@ KEYS = ("tracking.uri", "tracking.experiment")
 
 def main() -> int:
     """Send, and say what; 1 if something is not there now, 2 if study or store cannot be used."""
+    ordinary_ctrl_c()
     parser = argparse.ArgumentParser(prog="python -m runner.upload", description=__doc__)
     parser.add_argument("study", type=Path, help="the folder of a study")
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help=" or ".join(KEYS))

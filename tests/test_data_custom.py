@@ -9,6 +9,7 @@ from data_files import settings
 from torch.utils.data import TensorDataset
 
 from runner.data import load
+from runner.data.batches import test_batches
 from runner.errors import Refusal
 
 ITEM = {
@@ -139,3 +140,30 @@ def test_what_a_data_set_raises_names_the_setting(error, said):
     with pytest.raises(Refusal) as told:
         load(config("unmeasured", args={"error": error}))
     assert str(told.value).startswith(f"dataset._target_=test_data_custom.unmeasured: {said}")
+
+
+class OneBad(Unmeasured):
+    """Twenty items of which one raises."""
+
+    def __len__(self):
+        return 20
+
+    def __getitem__(self, index):
+        if index == 17:
+            raise self.error
+        return torch.zeros(3, 8, 8), 0
+
+
+def one_bad(error):
+    """A test set with an item that raises this."""
+    return make("image", 20)[0], OneBad(error)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("error", [ValueError("planted\nmore"), KeyboardInterrupt("planted")])
+def test_a_later_item_that_raises_is_named(error, workers):
+    data = load(config("one_bad", args={"error": error}, classes=10, workers=workers))
+    name = f"dataset._target_=test_data_custom.one_bad: the test set, item 17: {type(error).__name__}: planted"
+    with pytest.raises(Refusal) as told:
+        list(test_batches(data, 8, torch.device("cpu")))
+    assert str(told.value) == name

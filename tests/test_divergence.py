@@ -7,6 +7,7 @@ import pytest
 from factory import Plant, make_cell, make_record, make_series
 
 from runner.analysis.divergence import divergence, equality_bound
+from runner.analysis.doctor import gradients_differ_in
 from runner.analysis.flags import flag_mismatches
 
 
@@ -112,3 +113,10 @@ def test_flags_that_were_not_as_requested_are_told():
     found = flag_mismatches([make_record(make_cell(), number, plant) for number in range(2)])
     assert found == ["benchmark was requested as False, read back as True after training (trial 0, 1)"]
     assert flag_mismatches([make_record(make_cell())]) == []
+
+
+def test_gradients_are_compared_in_the_steps_that_all_trials_took():
+    short, whole = {"1": "a", "2": "b", "4": "c"}, {"1": "a", "2": "b", "4": "c", "8": "d"}
+    records = [replace(make_record(make_cell(), n), gradients=one) for n, one in enumerate((short, whole))]
+    assert gradients_differ_in(records) is None
+    assert gradients_differ_in([records[0], replace(records[1], gradients=whole | {"4": "x"})]) == 4

@@ -24,6 +24,8 @@ REFUSED = [
     (["trials=0"], ["trials", "0", "at least 1"]),
     (["trials=-3"], ["trials", "-3", "at least 1"]),
     (["trials=2,3"], ["trials"]),
+    (["trials=1000000"], ["trials=1000000", "below 1000000"]),
+    (["threads=5000"], ["threads=5000", "below 4097"]),
     (["cudnn=glob(nope*)"], ["cudnn", "matches nothing", "default"]),
     (["trials=range(0)"], ["trials", "matches nothing"]),
     (["cudnn=default,default"], ["cudnn=default", "same cell"]),

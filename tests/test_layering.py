@@ -55,8 +55,8 @@ EFFECTS = {
 }
 CHILD = {"runner.worker", "runner.hook", "runner.data", "runner.models", "runner.target"}
 # What data sets need on disk: the door asks before, the child while it loads. How a process ends with its parent. What
-# an attached script is to be given.
-SHARED = {"runner.dataset_files", "runner.process_end", "runner.schema_attach"}
+# an attached script is to be given. How every command begins.
+SHARED = {"runner.dataset_files", "runner.process_end", "runner.schema_attach", "runner.start"}
 NOT_IN_PARENT = {"torch", "torchvision", "torchmetrics"} | CHILD
 NOT_IN_CHILD = {"mlflow", "hydra", "omegaconf", "runner.tracking", "runner.report", "runner.analysis"}
 

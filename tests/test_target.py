@@ -70,6 +70,14 @@ def test_what_a_users_module_lacks_is_named(tmp_path, monkeypatch, source, messa
         locate(KEY, "brought.make")
 
 
+def test_a_users_module_behind_another_of_its_name_is_named(tmp_path, monkeypatch):
+    (tmp_path / "json.py").write_text("def make(): pass")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    with pytest.raises(Refusal, match=rf"json has no function or class make; .*{tmp_path}/json\.py: rename yours"):
+        locate(KEY, "json.make")
+
+
 def test_whose_code_it_was_is_told_in_one_line() -> None:
     with pytest.raises(Refusal) as told, blaming("their loss"):
         raise KeyError("first\nsecond")
@@ -82,11 +90,16 @@ def test_whose_code_it_was_is_told_in_one_line() -> None:
     assert str(told.value) == "their loss: SystemExit: enough"
 
 
-@pytest.mark.parametrize("error", [Refusal("known"), MemoryError(), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [Refusal("known"), MemoryError()])
 def test_what_is_no_fault_of_a_users_code_passes(error: BaseException) -> None:
     with pytest.raises(type(error)) as passed, blaming("their loss"):
         raise error
     assert passed.value is error
+
+
+def test_a_ctrl_c_that_a_users_code_raises_is_its_own() -> None:
+    with pytest.raises(Refusal, match="their loss: KeyboardInterrupt: planted"), blaming("their loss"):
+        raise KeyboardInterrupt("planted")
 
 
 def test_a_change_in_what_a_user_brought_changes_its_digest(tmp_path, monkeypatch):

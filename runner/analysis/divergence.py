@@ -167,11 +167,11 @@ def _varied(records: Sequence[Record]) -> list[str]:
 
 
 def _weights_part(records: Sequence[Record]) -> tuple[int | None, int | None]:
-    """The last checkpoint at which all trials agree before the first at which they differ, and that one."""
+    """The last checkpoint of all trials at which they agree before the first at which they differ, and that one."""
     trials = [_checkpoints(record) for record in records if record.digests]
     equal: int | None = None
-    for step in sorted(set().union(*trials)):
-        if len({trial.get(step) for trial in trials}) > 1:
+    for step in sorted(set.intersection(*map(set, trials))) if trials else []:
+        if len({trial[step] for trial in trials}) > 1:
             return equal, step
         equal = step
     return equal, None

@@ -14,6 +14,9 @@ def findings(records: Sequence[Record]) -> list[dict[str, Any]]:
 
 
 def gradients_differ_in(records: Sequence[Record]) -> int | None:
-    """The first of steps 1, 2, 4, 8, ... in which the gradients of these trials differ, None if they do in none."""
-    steps = sorted({int(step) for record in records for step in record.gradients})
-    return next((step for step in steps if len({record.gradients.get(str(step)) for record in records}) > 1), None)
+    """The first of steps 1, 2, 4, 8, ... in which the gradients of these trials differ, None if they do in none.
+
+    Steps that not all of them took cannot be compared.
+    """
+    steps = sorted(set.intersection(*(set(map(int, record.gradients)) for record in records))) if records else []
+    return next((step for step in steps if len({record.gradients[str(step)] for record in records}) > 1), None)

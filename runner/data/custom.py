@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import default_collate
+from torch.utils.data import Dataset, TensorDataset, default_collate
 
 from runner.data.data import CUSTOM, Data
 from runner.data.nested import described
@@ -37,10 +37,11 @@ def load(config: dict[str, Any]) -> Data:
     if config["resident"] and (own or view == CUSTOM):
         why = "with a collate_fn" if own else f"in the view {CUSTOM}"
         raise Refusal(f"dataset.resident=True: items are streamed {why}; leave it out")
+    train, test = (named(part, f"{key}: the {role} set") for part, role in zip(made, ("training", "test"), strict=True))
     return Data(
         view=view,
-        train=made[0],
-        test=made[1],
+        train=train,
+        test=test,
         input_shape=tuple(inputs.shape[1:]) if isinstance(inputs, Tensor) else (),
         classes=config["classes"] or 0,
         resident=bool(config["resident"]),
@@ -48,6 +49,36 @@ def load(config: dict[str, Any]) -> Data:
         collate=collate,
         brought=made[0],
     )
+
+
+class Named(Dataset[Any]):
+    """A user's items; what reading one of them raises says whose it is and which."""
+
+    def __init__(self, items: Any, name: str):
+        self._items, self._name = items, name
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, index: int) -> Any:
+        with blaming(f"{self._name}, item {index}"):
+            return self._items[index]
+
+
+class NamedBatches(Named):
+    """The same of items that are read a batch at a time."""
+
+    def __getitems__(self, indices: list[int]) -> Any:
+        """The items at these places, as PyTorch asks for them."""
+        with blaming(f"{self._name}, items {', '.join(map(str, indices))}"):
+            return self._items.__getitems__(indices)
+
+
+def named(items: Any, name: str) -> Any:
+    """The items under a name for messages; tensors in memory raise nothing, and are taken as a whole where they are."""
+    if isinstance(items, TensorDataset):
+        return items
+    return (NamedBatches if getattr(items, "__getitems__", None) else Named)(items, name)
 
 
 def _made(config: dict[str, Any]) -> Any:

@@ -138,7 +138,7 @@ def _found(findings: list[dict[str, Any]]) -> str:
 
 def _part(seen: dict[str, Any]) -> str:
     if seen["weights_differ_after"] is None:
-        return "equal"
+        return "equal" if seen["fewest_steps"] is None else "equal in the steps that all took; later ones not compared"
     equal = f"equal after step {seen['weights_equal_after']}, " if seen["weights_equal_after"] is not None else ""
     return f"{equal}differ after step {seen['weights_differ_after']}"
 

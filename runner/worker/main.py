@@ -35,13 +35,13 @@ def run(argument: str) -> int:
             result = session(trial, seen, reached_file(folder))
         outcome, reason, figures, series = result.outcome, result.reason, result.figures, result.series
         logits = result.logits
-    except (Exception, SystemExit) as error:  # the process boundary: whatever went wrong becomes the record
+    except BaseException as error:  # the process boundary: whatever went wrong becomes the record
         traceback.print_exc()
         # Kept to the end: to free what its frames hold aborts the process where the device itself has failed.
         sys.last_value = error
         # What a user's own code gives is looked at when the first step is done: so a refusal may come just behind it.
         refused = isinstance(error, Exception) and seen.steps <= (1 if isinstance(error, Refusal) else 0)
-        reason = str(error) if isinstance(error, Refusal) else f"{type(error).__name__}: {error}{_where(seen)}"
+        reason = str(error) if isinstance(error, Refusal) else f"{_said(error)}{_where(seen)}"
         reason += _asks_for_cuda(reason, trial)
     if series:
         series.write(series_file(folder))
@@ -67,6 +67,15 @@ def _probe_unwritten(seen: Seen, folder: Path) -> str | None:
         traceback.print_exc()
         return f"what the probe saw could not be written: {type(error).__name__}: {error}"
     return None
+
+
+def _said(error: BaseException) -> str:
+    """An error in words; one that ends programs says little, and nobody's Ctrl-C comes here: so its line too."""
+    said = f"{type(error).__name__}: {error}"
+    if isinstance(error, Exception):
+        return said
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{said.rstrip()} (raised in {frame.filename}, line {frame.lineno})"
 
 
 def _where(seen: Seen) -> str:

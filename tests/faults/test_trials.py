@@ -27,7 +27,7 @@ FAULTS = {
     "segfault": ("failed", "the process ended by SIGSEGV and left no record; the end of its log: Fatal Python error"),
     "kill": ("failed", KILLED),
     "terminate": ("interrupted", "ended by SIGTERM"),
-    "interrupt": ("failed", NO_RECORD.format(1)),
+    "interrupt": ("failed", "KeyboardInterrupt: (raised in /"),
     "memory": ("failed", "MemoryError"),
     "hold-lock": ("timed_out", LATE),
     "backtrack": ("timed_out", LATE),
