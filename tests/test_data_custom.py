@@ -1,5 +1,6 @@
 """A user's data set: what is taken, and what is said about everything else."""
 
+import pickle
 import random
 
 import numpy as np
@@ -10,6 +11,7 @@ from torch.utils.data import TensorDataset
 
 from runner.data import load
 from runner.data.batches import test_batches
+from runner.data.custom import named
 from runner.errors import Refusal
 
 ITEM = {
@@ -167,3 +169,12 @@ def test_a_later_item_that_raises_is_named(error, workers):
     with pytest.raises(Refusal) as told:
         list(test_batches(data, 8, torch.device("cpu")))
     assert str(told.value) == name
+
+
+def test_a_loaders_worker_finds_what_else_the_users_set_has():
+    items = OneBad(ValueError("planted"))
+    items.rate_hz = 16000
+    copied = pickle.loads(pickle.dumps(named(items, "the test set")))
+    assert (copied.rate_hz, len(copied)) == (16000, 20)
+    with pytest.raises(AttributeError, match="no_such"):
+        copied.no_such  # noqa: B018

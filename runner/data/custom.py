@@ -64,6 +64,12 @@ class Named(Dataset[Any]):
         with blaming(f"{self._name}, item {index}"):
             return self._items[index]
 
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else the user's set has: a loader's worker hands this one out in its place."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._items, name)
+
 
 class NamedBatches(Named):
     """The same of items that are read a batch at a time."""
