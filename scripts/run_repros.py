@@ -1,6 +1,6 @@
 """Write and start a repro file for the operations that differ in studies with probe=ops, and say what each one showed.
 
-From the repository: python scripts/run_repros.py FOLDER STUDY ... [--processes 4] [--at-once 6]
+From the repository: python scripts/run_repros.py FOLDER STUDY ... [--processes 40] [--at-once 6]
 Prints JSON lines, each as its file ends: for each cell with findings its first operations of different names, and of
 each the file's exit status (1: it showed the mismatch, 0: it did not) and what it printed. The files stay in FOLDER.
 """
@@ -23,7 +23,7 @@ from runner.repro import write_repro
 from runner.study import Study
 
 LIMIT_S = 300.0
-COUNTS = re.compile(r"(PROCESSES = \d+, [\d.]+), \d+\n")
+COUNTS = re.compile(r"(PROCESSES, AT_ONCE) = \d+,")
 
 
 def written(study: Study, folder: Path, processes: int) -> Iterator[dict[str, Any]]:
@@ -38,7 +38,7 @@ def written(study: Study, folder: Path, processes: int) -> Iterator[dict[str, An
             found = {"study": study.folder.name, "cell": cell["label"], "operation": one["name"], "file": path.name}
             try:
                 write_repro(study, path, one["index"], cell["cell"])
-                path.write_text(COUNTS.sub(rf"\1, {processes}\n", path.read_text(encoding="utf-8")), encoding="utf-8")
+                path.write_text(COUNTS.sub(rf"\1 = {processes},", path.read_text(encoding="utf-8")), encoding="utf-8")
             except StudyError as error:
                 found["refused"] = str(error)
             yield found
@@ -61,7 +61,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="for the files")
     parser.add_argument("studies", nargs="+", type=Path)
-    parser.add_argument("--processes", type=int, default=4, help="that each file starts")
+    parser.add_argument("--processes", type=int, default=40, help="that each file starts, at most")
     parser.add_argument("--at-once", type=int, default=6, help="files started side by side")
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)

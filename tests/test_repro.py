@@ -1,6 +1,7 @@
 """Repro files: they show the mismatch alone where there is one, none where there is none, and clean ones cannot be."""
 
 import ast
+import itertools
 import os
 import re
 import shutil
@@ -105,9 +106,10 @@ def written(folder: Path, how: str = "repeated") -> Path:
 def started(path: Path, processes: int = 2, **variables: str) -> "subprocess.CompletedProcess[str]":
     """Start a repro file with fewer calls and processes: every process loads torch."""
     text = path.read_text()
-    assert "PROCESSES = 1000, 60.0, 10\n" in text
+    assert "CALLS, SECONDS = 1000, 60.0\nPROCESSES, AT_ONCE = 40, 4 " in text
     changed = path.with_name(f"few_{path.name}")
-    changed.write_text(text.replace("PROCESSES = 1000, 60.0, 10\n", f"PROCESSES = 50, 60.0, {processes}\n"))
+    few = text.replace("CALLS, SECONDS = 1000,", "CALLS, SECONDS = 50,")
+    changed.write_text(few.replace("PROCESSES, AT_ONCE = 40, 4 ", f"PROCESSES, AT_ONCE = {processes}, 4 "))
     if path.with_suffix(".pt").exists():
         shutil.copy(path.with_suffix(".pt"), changed.with_suffix(".pt"))
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | variables
@@ -181,6 +183,21 @@ def test_calls_of_every_form_are_done_on_copies(
     monkeypatch.setattr(sys, "argv", ["x.py"])
     assert reproduce.main() == 0
     assert reproduce.call((args, {key: reproduce.restored(value) for key, value in kwargs.items()}))
+
+
+@pytest.mark.parametrize(
+    ("other_at", "ended", "said"),
+    [(None, 10, "10 processes, on equal inputs: equal results"), (5, 8, "8 processes, on equal inputs: 2 different")],
+)
+def test_processes_are_started_until_results_differ(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], other_at: int | None, ended: int, said: str
+) -> None:
+    started = itertools.count()
+    monkeypatch.setattr(reproduce, "PROCESSES", 10)
+    monkeypatch.setattr(reproduce, "digest_of_process", lambda _: "b" if next(started) == other_at else "a")
+    assert reproduce.differs_between_processes() == (other_at is not None)
+    assert next(started) == ended
+    assert f"a call in each of {said}" in capsys.readouterr().out
 
 
 def test_scratch_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,8 +75,8 @@ def _docstring(
         "Expected: the same operation on the same inputs with the same settings gives the same bits.",
         f"Observed in trainings, {_where(finding)}: {seen}.",
         f"Start it with `python {name}`, with {PurePath(name).with_suffix('.pt')} beside it. It calls the operation "
-        "many times in one process and, if all results are equal, once in each of several processes. It ends with 1 if "
-        "results differed, with 0 if not.",
+        "many times in one process and, if all results are equal, once in each of up to 40 new processes, some side by "
+        "side, until results differ. It ends with 1 if results differed, with 0 if not.",
     ]
     known = [f"    {key}: {environment[key]}" for key in _ENVIRONMENT if environment.get(key) is not None]
     parts = [title, *(textwrap.fill(one, 110) for one in paragraphs), "\n".join(["Environment:", *known])]
