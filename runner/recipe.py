@@ -21,7 +21,8 @@ class Quantity:
     """What a published figure can be of: its unit, the words it can be instead of a number, and what it takes.
 
     two_cells: it compares `cell` with `over`. least_trials: with fewer, nothing is said about the published value.
-    needs_cuda: without it the flags cannot act, and nothing is said either.
+    needs_cuda: without it the flags cannot act, and nothing is said either. no_effect: the number that says that the
+        two cells do not differ.
     """
 
     unit: str
@@ -29,7 +30,11 @@ class Quantity:
     two_cells: bool = False
     least_trials: int = 3
     needs_cuda: bool = True
+    no_effect: float | None = None
 
+
+RATIO = Quantity("ratio", two_cells=True, no_effect=1.0)
+OVERHEAD = Quantity("%", two_cells=True, no_effect=0.0)
 
 # The sd of a figure over so many trials has a relative standard error of 24 %; over fewer it tells next to nothing.
 LEAST_FOR_SD = 10
@@ -39,9 +44,9 @@ YES_NO = ("yes", "no")
 VERDICTS = ("bitwise", "metric-only", "loss-only", "differs")
 
 QUANTITIES = {
-    "step_time_ratio": Quantity("ratio", two_cells=True),
-    "step_time_overhead": Quantity("%", two_cells=True),
-    "training_time_ratio": Quantity("ratio", two_cells=True),
+    "step_time_ratio": RATIO,
+    "step_time_overhead": OVERHEAD,
+    "training_time_ratio": RATIO,
     "autotune": Quantity("s"),
     "first_step": Quantity("ms"),
     "accuracy_mean": Quantity("%"),
@@ -63,10 +68,10 @@ QUANTITIES = {
     "loop_cold": Quantity("s"),
     "loop_warm": Quantity("s"),
     "loop_done": Quantity("s"),
-    "loop_cold_ratio": Quantity("ratio", two_cells=True),
-    "loop_cold_overhead": Quantity("%", two_cells=True),
-    "loop_warm_overhead": Quantity("%", two_cells=True),
-    "loop_done_ratio": Quantity("ratio", two_cells=True),
+    "loop_cold_ratio": RATIO,
+    "loop_cold_overhead": OVERHEAD,
+    "loop_warm_overhead": OVERHEAD,
+    "loop_done_ratio": RATIO,
     "loop_verdict": Quantity("words", SPEEDS, two_cells=True),
     "step_verdict": Quantity("words", SPEEDS, two_cells=True),
     "first_call": Quantity("s"),
@@ -77,7 +82,7 @@ QUANTITIES = {
     "ulp_difference": Quantity("ulp"),
     "relative_difference": Quantity("1"),
     "float64_error": Quantity("1"),
-    "float64_error_ratio": Quantity("ratio", two_cells=True),
+    "float64_error_ratio": RATIO,
     "ran_cudnn": Quantity("words", YES_NO, least_trials=1),
     "same_kernels": Quantity("words", YES_NO),
     "same_bits": Quantity("words", YES_NO, two_cells=True, least_trials=2),

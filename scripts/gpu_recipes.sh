@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The GPU measurements behind docs/results/recipes/post*.md and micro.md, at the reduced size: a study a recipe. A study
-# that is there is continued, so that the whole may be done in several calls. Needs one NVIDIA GPU and, for all, about 19
-# minutes; the seconds of each, as expected on an H200, stand beside its name. Pages: scripts/publish_recipes.py OUT/*.
+# that is there is continued, so that the whole may be done in several calls. Needs one NVIDIA GPU and, for all, about
+# half an hour; the seconds of each, as measured on an H200, stand beside its name. Pages: scripts/publish_recipes.py.
 #     scripts/gpu_recipes.sh OUT [NAME ...]
 set -euo pipefail
 out=${1:?folder for the studies}
@@ -9,19 +9,19 @@ shift
 names=("$@")
 if [ ${#names[@]} = 0 ]; then
     names=(
-        post_modes            # 110
-        post_timing_loop      # 60
-        post_shapes           # 60
-        post_lstm_lengths     # 30
-        post_same_convolution # 90
-        post_process_lottery  # 60
-        post_carries_over     # 40
-        post_seeds            # 50
-        post_inference        # 30
-        post_networks         # 130
-        post_detector         # 150
-        post_layers           # 190
-        micro                 # 120
+        post_modes            # 140
+        post_timing_loop      # 90
+        post_shapes           # 50
+        post_lstm_lengths     # 75
+        post_seeds            # 165
+        post_networks         # 110
+        post_detector         # 130
+        post_layers           # 245
+        post_same_convolution # 350 with the next three
+        post_process_lottery
+        post_carries_over
+        post_inference
+        micro                 # 370
     )
 fi
 exec python3 "$(dirname "$0")/run_recipes.py" --out "$out" --pages none "${names[@]}"

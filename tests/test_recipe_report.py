@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from factory import CPU, four_modes
+from factory import CPU, Plant, four_modes, make_cell, make_study
 from recipes import make_replication, make_row
 
 from runner.analysis.recipe import beside, replication_of
@@ -49,6 +49,21 @@ def test_a_figure_agrees_if_what_it_may_be_meets_the_interval(tmp_path: Path) ->
     ]
     verdicts = [row["verdict"] for row in judged(tmp_path, *rows)]
     assert verdicts == ["agrees", "differs", "agrees", "agrees", "differs", "agrees", "agrees", "differs"]
+
+
+def test_an_interval_that_holds_no_effect_too_does_not_agree_with_an_effect(tmp_path: Path) -> None:
+    rows = [
+        make_row(value=1.2),
+        make_row(quantity="step_time_overhead", value=[15, 25], unit="%"),
+        make_row(value=1.0),
+        make_row(value=99.0),
+    ]
+    plants = [(make_cell("default"), Plant(noise=0.2)), (make_cell("deterministic"), Plant(noise=0.2, ratio=1.2))]
+    study = make_study(tmp_path / "study", plants, rounds=3)
+    write_json(study.folder / "study.json", study.asked() | {"recipe": asdict(make_replication(*rows))})
+    found = summarise(study)["recipe"]["rows"]
+    assert [row["verdict"] for row in found] == ["not comparable", "not comparable", "agrees", "differs"]
+    assert "it takes more trials to tell" in verdict_words(found[0])
 
 
 def test_words_agree_if_they_are_the_same(tmp_path: Path) -> None:

@@ -93,7 +93,17 @@ def _judged(row: Published, answer: Answer, reason: str | None) -> tuple[Agreeme
         return _judged_words(str(row.value), answer.value, QUANTITIES[row.quantity].words)
     if answer.ci95 is None:
         return "not comparable", "what was measured has no interval"
-    return ("agrees" if _overlap(published_range(row), answer.ci95) else "differs"), None
+    if not _overlap(published_range(row), answer.ci95):
+        return "differs", None
+    if _too_wide(row, answer.ci95):
+        return "not comparable", "what was measured may be no effect as well: it takes more trials to tell"
+    return "agrees", None
+
+
+def _too_wide(row: Published, ci95: Interval) -> bool:
+    """Whether an interval also holds "no effect", which the source denies: meeting both, it agrees with neither."""
+    nothing = QUANTITIES[row.quantity].no_effect
+    return nothing is not None and _holds(ci95, nothing) and not _holds(published_range(row), nothing)
 
 
 def _judged_words(published: str, measured: str, words: Sequence[str]) -> tuple[Agreement, str | None]:
@@ -110,6 +120,10 @@ def published_range(row: Published) -> Interval:
     low, high = row.value if isinstance(row.value, list) else (row.value, row.value)
     uncertainty = row.uncertainty or 0.0
     return low - uncertainty, high + uncertainty
+
+
+def _holds(interval: Interval, value: float) -> bool:
+    return interval[0] <= value <= interval[1]
 
 
 def _overlap(first: Interval, second: Interval) -> bool:
