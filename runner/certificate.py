@@ -81,6 +81,10 @@ class Certificate:
 
         Raises StudyError naming the path, for a file that is missing, truncated, changed or of another version.
         """
+        if path.is_dir():
+            raise StudyError(
+                f"{path}: is a folder; make a certificate of a study with `python -m runner.certify {path}`"
+            )
         if not path.exists():
             raise StudyError(f"{path}: no such file; name one that runner.certify made, or to compare a study's folder")
         content = read_json(path, SCHEMA)

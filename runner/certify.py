@@ -5,14 +5,14 @@ import sys
 from pathlib import Path
 
 from runner.certificate import Certificate
+from runner.command import command
 from runner.errors import StudyError, unwritable
 from runner.report.outlet import print_lines
 from runner.report.text import one_line
 from runner.study import Study
 
-REFUSED = 2
 
-
+@command
 def main() -> int:
     """Write the certificate and print its statements; 2 after one line that says why there is none."""
     parser = argparse.ArgumentParser(prog="python -m runner.certify", description=__doc__)
@@ -26,12 +26,8 @@ def main() -> int:
     asked = parser.parse_args()
     from runner.analysis.certify import certificate_of  # takes its time, as scipy.stats does
 
-    try:
-        certificate = certificate_of(Study.open(asked.study), asked.cell)
-        _write(certificate, asked.out)
-    except (StudyError, OSError) as error:
-        print(one_line(str(error)), file=sys.stderr)
-        return REFUSED
+    certificate = certificate_of(Study.open(asked.study), asked.cell)
+    _write(certificate, asked.out)
     wrote = f"wrote {asked.out}; `python -m runner.check {asked.out}` measures again"
     print_lines([*map(one_line, certificate.statements), wrote])
     return 0
@@ -39,6 +35,9 @@ def main() -> int:
 
 def _write(certificate: Certificate, path: Path) -> None:
     """Write it; a certificate that is there is replaced, and no other file. Raises StudyError."""
+    if path.is_dir() or not path.parent.is_dir():  # an empty name is the current folder
+        what = "is a folder" if path.is_dir() else f"there is no folder {path.parent}"
+        raise StudyError(f"--out {path}: {what}; name a file in a folder that is there, as certificate.json")
     if path.exists():
         try:
             Certificate.read(path)

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from runner.certificate import Certificate
+from runner.command import REFUSED, command
 from runner.errors import StudyError
 from runner.remeasure import remeasure, unfit
 from runner.report.outlet import print_lines
-from runner.report.text import one_line
 from runner.study import Study
 
-DIFFERS, REFUSED = 1, 2
+DIFFERS = 1
 TRIALS = 3
 # What says where and how often is measured. Threads are part of a cell: with others the cell is another one.
 ALLOWED = (
@@ -24,24 +24,21 @@ ALLOWED = (
 )
 
 
+@command
 def main() -> int:
     """Measure and print the answer, a line a cell that holds; what differs comes with the likely cause first."""
     parser = argparse.ArgumentParser(prog="python -m runner.check", description=__doc__)
     parser.add_argument("certificate", type=Path, help="a file that runner.certify made")
     parser.add_argument("words", nargs="*", metavar="KEY=VALUE", help=f"of these keys: {', '.join(ALLOWED)}")
     asked = parser.parse_args()
-    try:
-        certificate = Certificate.read(asked.certificate)
-        folder, words = _given(asked.words)
-        _checkable(certificate, asked.certificate)
-        code = remeasure(certificate, folder, words)
-        if code:
-            print(f"cannot be measured: the study ended with {code}, see above and {folder}", file=sys.stderr)
-            return code if code > 128 else REFUSED
-        return _answer(certificate, str(asked.certificate), folder)
-    except (StudyError, OSError) as error:
-        print(one_line(str(error)), file=sys.stderr)
-        return REFUSED
+    certificate = Certificate.read(asked.certificate)
+    folder, words = _given(asked.words)
+    _checkable(certificate, asked.certificate)
+    code = remeasure(certificate, folder, words)
+    if code:
+        print(f"cannot be measured: the study ended with {code}, see above and {folder}", file=sys.stderr)
+        return code if code > 128 else REFUSED
+    return _answer(certificate, str(asked.certificate), folder)
 
 
 def _given(words: Sequence[str]) -> tuple[Path, list[str]]:
@@ -81,7 +78,7 @@ def _answer(certificate: Certificate, name: str, folder: Path) -> int:
 
     found = compare_sides(certified(certificate, name), side_of(Study.open(folder)))
     print_lines(check_lines(found))
-    if found.alone[0] or found.ambiguous[0]:
+    if found.alone[0] or found.ambiguous[0] or found.sides[1].lost:
         return REFUSED
     return 0 if not found.of("differs") and not found.of("unsteady") else DIFFERS
 

@@ -4,13 +4,14 @@ import argparse
 import sys
 from pathlib import Path
 
+from runner.command import command
 from runner.errors import StudyError
 from runner.report.outlet import print_lines
-from runner.report.text import one_line
 
-DIFFERS, REFUSED = 1, 2
+DIFFERS = 1
 
 
+@command
 def main() -> int:
     """Print it; 0 if every cell is bitwise the same, 1 if not, 2 after one line that says why nothing was compared."""
     parser = argparse.ArgumentParser(prog="python -m runner.compare", description=__doc__)
@@ -20,13 +21,11 @@ def main() -> int:
     asked = parser.parse_args()
     from runner.analysis.comparison import compare_sides  # takes its time, as scipy.stats does
     from runner.analysis.side import side_at
-    from runner.report.comparison import comparison_lines
+    from runner.report.comparison import comparison_lines, nothing_words
 
-    try:
-        found = compare_sides(side_at(asked.first), side_at(asked.second))
-    except (StudyError, OSError) as error:
-        print(one_line(str(error)), file=sys.stderr)
-        return REFUSED
+    found = compare_sides(side_at(asked.first), side_at(asked.second))
+    if not found.pairs:
+        raise StudyError(nothing_words(found))
     print_lines(comparison_lines(found, asked.all))
     return 0 if found.same else DIFFERS
 

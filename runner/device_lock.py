@@ -24,7 +24,7 @@ def locked(device: Device, say: Callable[[str], None]) -> Iterator[None]:
     The kernel gives the lock back when its holder dies. Raises StudyError if the lock cannot be made.
     """
     try:
-        path = _path(device)
+        path = lock_file(device.uuid)
         lock = FileLock(path, mode=0o666)
         _wait(lock, f"waiting for {device.name} ({device.uuid}), held by", path.with_suffix(".holder"), say)
     except OSError as error:
@@ -37,8 +37,9 @@ def locked(device: Device, say: Callable[[str], None]) -> Iterator[None]:
         lock.release()
 
 
-def _path(device: Device) -> Path:
-    name = "".join(letter if letter.isalnum() or letter in "-." else "_" for letter in device.uuid)
+def lock_file(what: str) -> Path:
+    """Where all processes of this node meet for a lock of this name; its folder is made. Raises OSError."""
+    name = "".join(letter if letter.isalnum() or letter in "-." else "_" for letter in what)
     with suppress(FileExistsError):
         FOLDER.mkdir()
     found = os.lstat(FOLDER)  # never through a link, which anybody could have laid there

@@ -19,11 +19,18 @@ class StudyError(Exception):
     """A study folder that cannot be read or used. The message names the path and the way out."""
 
 
+def reason(error: Exception) -> str:
+    """What an error says, of the system's errors without their number and without the path."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
 def unwritable(path: Path, error: OSError) -> StudyError:
     """The error for a file or folder of a study that cannot be written, with the way out."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     way_out = "make room" if full else "see to it that it can be written"
-    return StudyError(f"{path}: cannot be written ({error}); {way_out}, then continue with the same command")
+    where = f": {error.filename}" if error.filename not in (None, str(path), path) else ""
+    said = f"cannot be written ({reason(error)}{where})"
+    return StudyError(f"{path}: {said}; {way_out}, then continue with the same command")
 
 
 class Refusal(Exception):

@@ -26,12 +26,20 @@ class Terminated(KeyboardInterrupt):
 def terminable() -> Iterator[None]:
     """Have SIGTERM and SIGHUP raise Terminated within; a signal that is ignored (nohup) stays so.
 
-    Only a main thread can do so; elsewhere nothing changes.
+    Only a main thread can do so; elsewhere nothing changes. From now on Ctrl-C interrupts imports too.
     """
+    if threading.current_thread() is threading.main_thread():
+        ordinary_ctrl_c()
+    with signals_raised():
+        yield
+
+
+@contextmanager
+def signals_raised() -> Iterator[None]:
+    """The same, and Ctrl-C as it is: a command that has nothing to close ends without a word while it imports."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    ordinary_ctrl_c()
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     for number, handler in before.items():
         # submitit has a job pass over SIGTERM, in Python: that is no wish of the user's.

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from runner.errors import StudyError
+from runner.errors import StudyError, reason
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -38,7 +38,17 @@ def canonical(value: Any) -> str:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write aside, flush to disk, rename: a reader finds the old file or the new one, never a part."""
+    """Write aside, flush to disk, rename: a reader finds the old file or the new one, never a part.
+
+    Raises OSError naming the file itself.
+    """
+    try:
+        _write_aside(path, content)
+    except OSError as error:
+        raise OSError(error.errno, reason(error), str(path)) from error
+
+
+def _write_aside(path: Path, content: bytes) -> None:
     handle, aside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -76,13 +86,32 @@ def read_json(path: Path, schema: int) -> dict[str, Any]:
     Raises StudyError naming the path when it is missing, no JSON, or of another version.
     """
     try:
-        value = json.loads(path.read_bytes().decode())
+        value = json.loads(_text(path), object_pairs_hook=_object)
     except (OSError, ValueError, RecursionError) as error:
-        raise StudyError(f"{path}: cannot be read ({error}); restore it or set it aside") from error
-    if not isinstance(value, dict) or value.get("schema") != schema:
-        found = value.get("schema") if isinstance(value, dict) else type(value).__name__
+        raise StudyError(f"{path}: cannot be read ({reason(error)}); restore it or set it aside") from error
+    if not isinstance(value, dict):
+        raise StudyError(f"{path}: holds {json.dumps(value)[:60]}, should be an object; restore it or set it aside")
+    if value.get("schema") != schema:
+        found = value.get("schema")
         raise StudyError(f"{path}: schema {found}, this version reads schema {schema}; use the version that wrote it")
     return value
+
+
+def _text(path: Path) -> str:
+    text = path.read_bytes().decode()
+    if text.startswith("\ufeff"):
+        raise ValueError("a byte order mark comes first; save it as UTF-8 without one")
+    return text
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; Python would take the last of equal keys, other readers the first."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"an object has the key {short(twice)} twice")
+    return found
 
 
 def read_fields(path: Path, schema: int, make: Callable[[dict[str, Any]], T], remedy: str) -> T:

@@ -1,11 +1,14 @@
 """The names of all files and folders of a study: no other module knows them."""
 
+import os
+import re
 from dataclasses import dataclass
 from itertools import count, takewhile
 from pathlib import Path
 
 # What may lie in the folder of a study that was broken off before study.json, its last file, was written.
 FOLDERS = {"cells", "hydra", "owners", "rounds"}
+_TRIAL = re.compile(r"trial-\d+")
 
 
 @dataclass(frozen=True)
@@ -36,9 +39,13 @@ class Layout:
         return self.folder.joinpath("cells", cell, f"trial-{number:03d}")  # in one: a report asks 100,000 times
 
     def record_files(self) -> list[Path]:
-        """The records of all trials, without those in copies that were set aside."""
-        found = sorted((self.folder / "cells").glob("*/trial-*/record.json"))
-        return [path for path in found if path.parent.name.removeprefix("trial-").isdigit()]
+        """The records of all trials, without those in copies that were set aside; also of those that nobody may read.
+
+        Raises OSError for a folder of trials that cannot be looked into.
+        """
+        folders = [each.path for cell in _inside(self.folder / "cells") for each in _inside(cell.path)]
+        trials = (Path(each) for each in sorted(folders) if _TRIAL.fullmatch(os.path.basename(each)))
+        return [record_file(each) for each in trials if may_be(record_file(each))]
 
     def capture_folder(self, cell: str, number: int) -> Path:
         """The folder of one more training of a cell, which keeps what single operations took and gave."""
@@ -102,6 +109,26 @@ class Layout:
     def plot(self, name: str) -> Path:
         """One of the report's plots."""
         return self.plots / f"{name}.svg"
+
+
+def _inside(folder: str | Path) -> list["os.DirEntry[str]"]:
+    """What is in a folder; nothing where there is none."""
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def may_be(path: Path) -> bool:
+    """Whether there is such a file, or whether nobody can tell: then it should be missed."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def trial_file(folder: Path) -> Path:

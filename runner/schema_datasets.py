@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from runner.dataset_files import TORCHVISION_FILES
-from runner.schema_groups import LEAST_0, LEAST_1, allowed
+from runner.schema_groups import COUNT, SIDE, allowed
 
 # What the data look like to a model: see runner/data/__init__.py for shapes.
 VIEWS = ("image", "mask", "sequence", "next", "forecast")
@@ -24,7 +24,7 @@ class _Dataset:
     name: str
     view: str | None = field(default=None, metadata=allowed(*VIEWS, CUSTOM_VIEW))
     resident: bool | None = None
-    workers: int = field(default=0, metadata=LEAST_0)
+    workers: int = field(default=0, metadata={"least": 0, "below": 4097})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class Digits(_Dataset):
 
     VIEWS: ClassVar[tuple[str, ...]] = ("image", "mask", "sequence")
 
-    size: int | None = field(metadata={"least": 8})
+    size: int | None = field(metadata={"least": 8, "below": 10**6})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,14 +44,14 @@ class Synthetic(_Dataset):
     `length` (or each of `lengths`) steps of `channels` features, characters come from `classes` symbols.
     """
 
-    items: int = field(metadata=LEAST_1)
-    test_items: int = field(metadata=LEAST_1)
-    channels: int = field(metadata=LEAST_1)
-    classes: int = field(metadata={"least": 2})
-    size: int = field(metadata=LEAST_1)
-    sizes: list[int] = field(metadata=LEAST_1)
-    length: int = field(metadata=LEAST_1)
-    lengths: list[int] = field(metadata=LEAST_1)
+    items: int = field(metadata=COUNT)
+    test_items: int = field(metadata=COUNT)
+    channels: int = field(metadata=SIDE)
+    classes: int = field(metadata={"least": 2, "below": 10**6})
+    size: int = field(metadata=SIDE)
+    sizes: list[int] = field(metadata=SIDE)
+    length: int = field(metadata=SIDE)
+    lengths: list[int] = field(metadata=SIDE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,11 +63,11 @@ class Boxes(_Dataset):
 
     VIEWS: ClassVar[tuple[str, ...]] = (CUSTOM_VIEW,)
 
-    items: int = field(metadata=LEAST_1)
-    test_items: int = field(metadata=LEAST_1)
-    size: int = field(metadata=LEAST_1)
-    boxes: int = field(metadata=LEAST_1)
-    classes: int = field(metadata=LEAST_1)
+    items: int = field(metadata=COUNT)
+    test_items: int = field(metadata=COUNT)
+    size: int = field(metadata=SIDE)
+    boxes: int = field(metadata=SIDE)
+    classes: int = field(metadata=SIDE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +94,7 @@ class ImageFolder(_Dataset):
     VIEWS: ClassVar[tuple[str, ...]] = ("image",)
 
     root: str
-    size: int | None = field(metadata=LEAST_1)
+    size: int | None = field(metadata=SIDE)
     augment: bool
 
 
@@ -109,7 +109,7 @@ class MaskFolder(_Dataset):
     VIEWS: ClassVar[tuple[str, ...]] = ("mask",)
 
     root: str
-    size: int | None = field(metadata=LEAST_1)
+    size: int | None = field(metadata=SIDE)
     augment: bool
 
 
@@ -120,7 +120,7 @@ class Text(_Dataset):
     VIEWS: ClassVar[tuple[str, ...]] = ("next",)
 
     path: str
-    length: int = field(metadata=LEAST_1)
+    length: int = field(metadata=SIDE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +134,7 @@ class NumberSeries(_Dataset):
 
     path: str
     columns: list[str]
-    length: int = field(metadata=LEAST_1)
+    length: int = field(metadata=SIDE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +149,7 @@ class CustomDataset(_Dataset):
 
     _target_: str
     args: dict[str, Any] = field(default_factory=dict)
-    classes: int | None = field(default=None, metadata=LEAST_1)
+    classes: int | None = field(default=None, metadata=SIDE)
 
 
 DATASETS: dict[str, Any] = {

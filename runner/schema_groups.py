@@ -19,6 +19,9 @@ def allowed(*choices: Any) -> dict[str, Any]:
 
 LEAST_1 = {"least": 1}
 LEAST_0 = {"least": 0}
+# What a process makes a list or an array of, or starts: more would end it for want of memory, long after it was asked.
+COUNT = {"least": 1, "below": 10**9}
+SIDE = {"least": 1, "below": 10**6}  # of an image in pixels, of a piece in steps, in channels or in classes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +72,7 @@ class Probe:
     """
 
     name: str = field(metadata=allowed("none", "modules", "ops", "kernels"))
-    steps: int = field(metadata=LEAST_1)
+    steps: int = field(metadata=SIDE)
     repeat: bool
 
 
@@ -90,9 +93,9 @@ class Train:
     `keep_logits` keeps what the last evaluation gives for every test item and class, up to 4 MiB a trial.
     """
 
-    steps: int | None = field(metadata=LEAST_1)
-    epochs: int | None = field(metadata=LEAST_1)
-    batch_size: int | None = field(metadata=LEAST_1)
+    steps: int | None = field(metadata=COUNT)
+    epochs: int | None = field(metadata=COUNT)
+    batch_size: int | None = field(metadata=COUNT)
     optimizer: str = field(metadata=allowed("adamw", "adam", "sgd"))
     learning_rate: float = field(metadata={"least": 0.0})
     momentum: float = field(metadata={"least": 0.0, "below": 1.0})
@@ -120,7 +123,7 @@ class Calling:
     those of the module in float64 on the CPU; `kernels` profiles one more call when everything else is measured.
     """
 
-    times: int = field(metadata=LEAST_1)
+    times: int = field(metadata=COUNT)
     backward: bool
     float64: bool
     kernels: bool

@@ -30,7 +30,7 @@ class Scalars:
     retry: str = field(metadata=allowed("failed", "none"))
     exclusive: bool
     phase: str = field(metadata=allowed("train", "infer", "calls", "attach"))
-    repeat_in_process: int = field(metadata={"least": 1})
+    repeat_in_process: int = field(metadata={"least": 1, "below": 10**6})
     budget: str | None
     recipe_size: str = field(metadata=allowed(*SIZES))
 

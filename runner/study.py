@@ -16,7 +16,7 @@ from runner.claim import Claim, claim_of
 from runner.errors import StudyError, unwritable
 from runner.jsonfile import read_json, write_json
 from runner.kernel_use import KernelUse
-from runner.layout import FOLDERS, kernels_file, logits_file, record_file, series_file, trace_file, trial_file
+from runner.layout import FOLDERS, kernels_file, logits_file, may_be, record_file, series_file, trace_file, trial_file
 from runner.logits import Logits
 from runner.ownership import Owned
 from runner.record import Record
@@ -182,7 +182,7 @@ class Study(Owned):
             try:
                 records.append(self._checked(path))
             except StudyError as error:
-                if path.exists():  # else it was set aside meanwhile
+                if may_be(path):  # else it was set aside meanwhile
                     damaged.append(str(error))
         return Found(sorted(records, key=lambda record: (record.number, record.position)), damaged)
 

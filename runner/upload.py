@@ -8,17 +8,19 @@ import sys
 import time
 from pathlib import Path
 
-from runner.errors import ConfigError, StudyError
+from runner.command import command
+from runner.errors import ConfigError
 from runner.mirror import own_store
 from runner.report.outlet import print_lines
 from runner.report.text import one_line
 from runner.start import ordinary_ctrl_c
 from runner.study import Study
 
-UNSENT, REFUSED, INTERRUPTED = 1, 2, 130
+UNSENT = 1
 KEYS = ("tracking.uri", "tracking.experiment")
 
 
+@command
 def main() -> int:
     """Send, and say what; 1 if something is not there now, 2 if study or store cannot be used."""
     ordinary_ctrl_c()
@@ -26,19 +28,9 @@ def main() -> int:
     parser.add_argument("study", type=Path, help="the folder of a study")
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help=" or ".join(KEYS))
     asked = parser.parse_args()
-    try:
-        settings = _settings(asked.settings)
-        return upload(
-            Study.open(asked.study),
-            settings.get("tracking.uri") or own_store(),
-            settings.get("tracking.experiment"),
-        )
-    except (StudyError, ConfigError) as error:
-        print(one_line(f"error: {error}"), file=sys.stderr)
-        return REFUSED
-    except KeyboardInterrupt:
-        print("broken off: the same command goes on", file=sys.stderr)
-        return INTERRUPTED
+    settings = _settings(asked.settings)
+    uri, experiment = settings.get("tracking.uri") or own_store(), settings.get("tracking.experiment")
+    return upload(Study.open(asked.study), uri, experiment)
 
 
 def _settings(words: list[str]) -> dict[str, str]:
@@ -68,12 +60,17 @@ def upload(study: Study, uri: str, experiment: str | None = None) -> int:
             runs = tracking.open_study(uri, study, experiment)
             sent = tracking.send_missing(runs, study, records)
             tracking.send_summary(runs, study, summary, bool(study.owners()))
-            tracking.send_files(runs, study)
+            lacking = bool(tracking.kept(runs, study, records))
+            if not lacking:
+                tracking.send_files(runs, study)
     except tracking.STORE_ERRORS as error:
         print(f"error: MLflow at {shown}: {tracking.why(error)}; the same command goes on", file=sys.stderr)
         return UNSENT
     took = f"in {time.monotonic() - began:.1f} s"
-    print_lines([f"{len(records)} trials are in MLflow at {shown}, {sent} of them sent now, {took}"])
+    there = "1 trial is" if len(records) == 1 else f"{len(records)} trials are"
+    print_lines([f"{there} in MLflow at {shown}, {sent} of them sent now, {took}"])
+    if lacking:
+        print(f"{study.folder}: lacks trials that MLflow shows as finished; the runs above them are left as they are")
     for message in summary["damaged"]:
         print(one_line(message), file=sys.stderr)
     return UNSENT if summary["damaged"] else 0

@@ -5,14 +5,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from runner.errors import StudyError
+from runner.command import command
 from runner.report.outlet import print_lines
-from runner.report.text import one_line
 from runner.study import Study
 
-REFUSED = 2
 
-
+@command
 def main() -> int:
     """Print the chain of evidence, or write a repro file; 2 after one line that says why there is none."""
     parser = argparse.ArgumentParser(prog="python -m runner.why", description=__doc__)
@@ -23,13 +21,8 @@ def main() -> int:
     asked = parser.parse_args()
     if asked.repro is None and (asked.operation, asked.cell) != (None, None):
         parser.error("--operation and --cell are for --repro FILE")
-    try:
-        study = Study.open(asked.study)
-        lines = [repro(study, asked.repro, asked.operation, asked.cell)] if asked.repro else told(study)
-    except (StudyError, OSError) as error:
-        print(one_line(str(error)), file=sys.stderr)
-        return REFUSED
-    print_lines(lines)
+    study = Study.open(asked.study)
+    print_lines([repro(study, asked.repro, asked.operation, asked.cell)] if asked.repro else told(study))
     return 0
 
 

@@ -34,6 +34,8 @@ class Screen:
         self.pid, self._terminal = pty.fork()
         if self.pid == 0:
             try:
+                for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+                    signal.signal(number, signal.SIG_DFL)  # as in a terminal, however the tests were started
                 os.chdir(folder)
                 os.execvpe(command[0], command, environ)
             finally:
@@ -94,8 +96,9 @@ class Screen:
 
     def ended(self) -> int:
         """Read all that is still sent; returns the exit code."""
+        deadline = time.monotonic() + WAIT_S
         while self._terminal >= 0 and self._read():
-            pass
+            assert time.monotonic() < deadline, self.text
         if self.code is None:
             self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return self.code

@@ -106,6 +106,17 @@ def test_what_is_no_certificate_is_refused(tmp_path: Path, content: str) -> None
     refused(tmp_path / "other.json")
 
 
+def test_a_key_that_is_there_twice_is_refused(path: Path, tmp_path: Path) -> None:
+    """The digest is over what Python reads, the last of two; another reader may take the first."""
+    content = path.read_text()
+    (tmp_path / "twice.json").write_text(content.replace('"study":', '"study": "other",\n "study":', 1))
+    assert "an object has the key 'study' twice" in refused(tmp_path / "twice.json")
+
+
+def test_a_folder_is_told_how_a_certificate_is_made(tmp_path: Path) -> None:
+    assert f"is a folder; make a certificate of a study with `python -m runner.certify {tmp_path}`" in refused(tmp_path)
+
+
 def test_a_missing_file_and_another_schema_are_named(path: Path, tmp_path: Path) -> None:
     assert "no such file" in refused(tmp_path / "none.json")
     content = json.loads(path.read_text()) | {"schema": 2}

@@ -165,6 +165,24 @@ def test_an_older_certificate_is_replaced_and_no_other_file(tmp_path: Path) -> N
     assert code == 2 and f"--out {out}: another file is there" in errors and out.read_text() == "mine"
 
 
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [
+        ("", "--out .: is a folder; name a file in a folder that is there"),
+        ("none/c.json", "--out none/c.json: there is no folder none; name a file in a folder that is there"),
+        ("x" * 300, "File name too long"),
+    ],
+)
+def test_a_certificate_that_cannot_be_written_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str, said: str
+) -> None:
+    study = steady(tmp_path / "study")
+    monkeypatch.chdir(tmp_path)
+    code, lines, errors = called(certify.main, study.folder, "--out", out)
+    assert (code, lines, errors.count("\n")) == (2, [], 1)
+    assert said in errors and "Errno" not in errors and [path.name for path in tmp_path.iterdir()] == ["study"]
+
+
 def test_what_is_no_study_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="no study here"):
         certificate_of(Study.open(tmp_path))

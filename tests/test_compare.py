@@ -135,7 +135,47 @@ def test_a_damaged_record_is_named_and_the_rest_compared(tmp_path: Path) -> None
     path = record_file(study.trial_folder(study.cells()[0].id, 2))
     path.write_text("{")
     code, lines, _ = told(tmp_path / "one", tmp_path / "two")
-    assert code == 0 and any(str(path) in line for line in lines)
+    assert code == 1 and any(str(path) in line for line in lines)
+
+
+def test_a_trial_that_nobody_may_look_into_is_named_and_is_no_success(tmp_path: Path) -> None:
+    """A file where its folder should be stands for a folder without permission, which does not hold root up."""
+    steady(tmp_path / "one")
+    study = steady(tmp_path / "two")
+    folder = study.trial_folder(study.cells()[0].id, 2)
+    shutil.rmtree(folder)
+    folder.write_text("no folder")
+    code, lines, _ = told(tmp_path / "one", tmp_path / "two")
+    assert code == 1 and "1 of 1 cell is bitwise the same" in lines[0]
+    assert any(f"note on B: {record_file(folder)}: cannot be read (Not a directory); " in line for line in lines)
+
+
+def test_studies_without_a_cell_in_common_end_with_2_and_the_reason(tmp_path: Path) -> None:
+    steady(tmp_path / "one", make_cell(), make_cell("benchmark"))
+    steady(tmp_path / "two", make_cell("deterministic"), make_cell("deterministic_benchmark"))
+    code, lines, errors = told(tmp_path / "one", tmp_path / "two")
+    assert (code, lines, errors.count("\n")) == (2, [], 1)
+    assert errors.startswith("nothing to compare: A is ") and "only in A: default (F,F) | benchmark (F,T)" in errors
+
+
+def test_cells_without_a_trial_to_compare_end_with_2_where_there_is_no_other(tmp_path: Path) -> None:
+    steady(tmp_path / "one")
+    failed = replace(STEADY, outcomes=dict.fromkeys(range(3), "failed"))
+    steady(tmp_path / "two", plant=failed)
+    code, lines, errors = told(tmp_path / "one", tmp_path / "two")
+    assert (code, lines, errors.count("\n")) == (2, [], 1)
+    assert "note on B: deterministic (T,F): no trial of it can be compared" in errors
+
+
+def test_a_cell_that_no_side_can_compare_is_no_success(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        study = steady(tmp_path / name, make_cell(), make_cell("deterministic"))
+        for record in study.records():
+            if record.cell == make_cell().id:
+                series_file(study.trial_folder(record.cell, record.number)).unlink()
+    code, lines, _ = told(tmp_path / "one", tmp_path / "two")
+    assert code == 1 and "1 of 1 cell is bitwise the same" in lines[0]
+    assert "note on A: default (F,F): no trial of it can be compared" in lines
 
 
 def test_a_training_that_diverges_is_compared_all_the_same(tmp_path: Path) -> None:
@@ -242,9 +282,9 @@ def test_an_answer_that_cannot_be_printed_stays_the_same(tmp_path: Path, place: 
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def attached(folder: Path, *steps: int) -> Path:
-    """A study of an attached script whose trials ended after so many steps."""
-    cell = Cell(make_cell().config | {"phase": "attach"})
+def attached(folder: Path, *steps: int, phase: str = "attach") -> Path:
+    """A study of an attached script whose trials ended after so many steps; trainings of ours are evaluated then."""
+    cell = Cell(make_cell().config | {"phase": phase})
     for record, count in zip((study := steady(folder, cell, rounds=len(steps))).records(), steps, strict=True):
         where = study.trial_folder(record.cell, record.number)
         series = study.series(record)
@@ -252,6 +292,8 @@ def attached(folder: Path, *steps: int) -> Path:
         replace(series, **{name: getattr(series, name)[:count] for name in OF_STEPS}).write(series_file(where))
         kept = {step: bits for step, bits in record.digests.steps.items() if int(step) <= count}
         digests = replace(record.digests, steps=kept, final=digest("final", count), losses=digest("losses", count))
+        if phase == "train":
+            digests = replace(digests, predictions=digest("predictions", count))
         replace(record, digests=digests, speed=replace(record.speed, steps=count)).write(record_file(where))
     return folder
 
@@ -268,9 +310,19 @@ def test_scripts_that_end_after_other_numbers_of_steps_got_no_other_data(tmp_pat
     assert "other data" not in "".join(lines) and "evaluation" not in lines[2]
     code, lines, _ = told(attached(tmp_path / "three", 3, 5), tmp_path / "three")
     assert (code, lines[1]) == (0, "settings and environment are the same")
+    code, lines, _ = told(tmp_path / "one", tmp_path / "three")
+    assert code == 1 and "does not repeat" not in "".join(lines)
 
 
 def test_the_chain_of_a_script_that_ends_early_names_no_data(tmp_path: Path) -> None:
     lines = why.told(Study.open(attached(tmp_path / "one", 3, 5)))
     assert "  steps       different numbers of them: none took fewer than 3, some took more" in lines
+    assert lines[0].endswith(": different numbers of steps: compared in the first 3, equal in 2 of 2")
     assert "  data        equal in every step" in lines and not any("look at:" in line for line in lines)
+
+
+def test_an_evaluation_after_other_numbers_of_steps_is_not_compared(tmp_path: Path) -> None:
+    lines = why.told(Study.open(attached(tmp_path / "one", 3, 5, phase="train")))
+    assert lines[0].endswith(": different numbers of steps: compared in the first 3, equal in 2 of 2")
+    assert "  evaluation  not compared: it comes after different numbers of steps" in lines
+    assert "look deeper" not in "".join(lines)

@@ -1,6 +1,6 @@
 """Divergence: verdicts, places and sentences of planted differences."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ from factory import Plant, make_cell, make_record, make_series
 from runner.analysis.divergence import divergence, equality_bound
 from runner.analysis.doctor import gradients_differ_in
 from runner.analysis.flags import flag_mismatches
+from runner.analysis.words import across_words
 
 
 def planted(plant=None, n=3, **process):
@@ -94,6 +95,25 @@ def test_where_some_trials_end_earlier_what_all_took_is_compared():
     assert found.first_diverging_step == 7
     other = replace(short, loss=np.append(short.loss[:5], short.loss[5] + 1).astype(short.loss.dtype))
     assert divergence(records, [whole, other]).first_loss_step == 6
+
+
+def test_where_only_the_numbers_of_steps_differ_that_is_said_and_no_difference():
+    whole = make_series(0)
+    short = replace(whole, data=whole.data[:6], loss=whole.loss[:6])
+    records = [make_record(make_cell(), number) for number in range(2)]
+    assert records[1].digests and records[1].speed
+    ended = {"steps": {"1": records[1].digests.steps["1"], "4": records[1].digests.steps["4"]}}
+    digests = replace(records[1].digests, final="f" * 32, losses="e" * 32, predictions="d" * 32, **ended)
+    records[1] = replace(records[1], digests=digests, speed=replace(records[1].speed, steps=6))
+    found = divergence(records, [whole, short])
+    assert found.verdict == "differs"
+    assert across_words(asdict(found)) == "different numbers of steps: compared in the first 6, equal in 2 of 2"
+    assert found.sentence == (
+        "same start, same data, same losses, same weights, evaluated after different numbers of steps, "
+        "different numbers of steps: compared in the first 6"
+    )
+    other = replace(short, loss=np.append(short.loss[:5], short.loss[5] + 1).astype(short.loss.dtype))
+    assert across_words(asdict(divergence(records, [whole, other]))) == "weights differ, 2 different of 2"
 
 
 def test_different_starts_count_as_step_zero_and_name_the_seeds():

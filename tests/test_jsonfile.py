@@ -51,6 +51,34 @@ def test_damage_is_an_error_that_names_the_file(content: bytes, tmp_path: Path) 
         read_json(path, 1)
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b'{"schema": 1, "a": {"b": 1, "b": 1}}', "cannot be read (an object has the key 'b' twice)"),
+        (
+            b'\xef\xbb\xbf{"schema": 1}',
+            "cannot be read (a byte order mark comes first; save it as UTF-8 without one)",
+        ),
+        (b"null", "holds null, should be an object"),
+        (b"[1]", "holds [1], should be an object"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_in_plain_words(content: bytes, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    path.write_bytes(content)
+    with pytest.raises(StudyError) as caught:
+        read_json(path, 1)
+    assert str(caught.value) == f"{path}: {said}; restore it or set it aside"
+
+
+def test_who_cannot_write_is_told_the_name_of_the_file_itself(tmp_path: Path) -> None:
+    (tmp_path / "file.json").mkdir()
+    for path in (tmp_path / "none" / "file.json", tmp_path / "file.json", tmp_path / ("x" * 300)):
+        with pytest.raises(OSError, match=r"No such file|Is a directory|too long") as caught:
+            write_bytes(path, b"x")
+        assert (caught.value.filename, caught.value.filename2) == (str(path), None)
+
+
 def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=str(tmp_path / "none.json")):
         read_json(tmp_path / "none.json", 1)

@@ -1,5 +1,6 @@
 """The settings: every option of conf/ is one, and what is no setting is refused by name."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
@@ -93,6 +94,28 @@ def test_no_key_is_added_or_lost_by_accident() -> None:
     config = OmegaConf.to_container(composed(), resolve=True)
     assert isinstance(config, dict)
     assert set(flatten({str(key): value for key, value in config.items()})) == set(PUBLIC.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "key"),
+    [
+        ([], "repeat_in_process"),
+        ([], "train.steps"),
+        ([], "train.epochs"),
+        ([], "train.batch_size"),
+        ([], "probe.steps"),
+        ([], "calls.times"),
+        (["dataset=digits"], "dataset.size"),
+        (["dataset=digits"], "dataset.workers"),
+        *((["dataset=synthetic"], f"dataset.{key}") for key in ("items", "test_items", "channels", "classes", "size")),
+        *((["dataset=synthetic"], f"dataset.{key}") for key in ("sizes", "length", "lengths")),
+    ],
+)
+def test_what_no_machine_could_hold_is_refused_before_anything_starts(words: list[str], key: str) -> None:
+    config, many = composed(*words), 10**18
+    OmegaConf.update(config, key, [many] if key.endswith(("sizes", "lengths")) else many)
+    with pytest.raises(ConfigError, match=rf"^{re.escape(key)}={many}: must be below \d+$"):
+        load(config)
 
 
 FAMILIES = {**GROUPS, **{f"model={name}": kind for name, kind in MODELS.items()}} | {

@@ -1,6 +1,8 @@
 """The study folder: made once, each trial claimed once, everything read back from disk."""
 
+import errno
 import json
+import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -222,6 +224,48 @@ def test_a_damaged_record_is_named_and_the_others_are_there(tmp_path: Path) -> N
     assert str(path) in message
     with pytest.raises(StudyError, match=str(path)):
         study.record(study.cells()[2].id, 0)
+
+
+def test_a_record_that_nobody_may_read_is_named_and_one_that_is_gone_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = four_modes(tmp_path / "study", rounds=1)
+    closed, gone = (record_file(study.trial_folder(cell.id, 0)) for cell in study.cells()[:2])
+    stat, read_bytes = os.stat, Path.read_bytes
+
+    def stat_of(path, *arguments, **options):
+        if os.fspath(path) == str(closed):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return stat(path, *arguments, **options)
+
+    def bytes_of(path):
+        stat_of(path)
+        return read_bytes(path)
+
+    monkeypatch.setattr(os, "stat", stat_of)
+    monkeypatch.setattr(Path, "read_bytes", bytes_of)
+    gone.unlink()
+    found = study.found()
+    assert (len(found.records), found.damaged) == (
+        2,
+        [f"{closed}: cannot be read (Permission denied); restore it or set it aside"],
+    )
+
+
+def test_a_folder_of_trials_that_nobody_may_look_into_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = four_modes(tmp_path / "study", rounds=1)
+    closed, scandir = study.cell_folder(study.cells()[0].id), os.scandir
+
+    def look(path):
+        if os.fspath(path) == str(closed):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", look)
+    with pytest.raises(PermissionError, match=str(closed)):
+        study.records()
 
 
 def test_a_folder_with_other_files_is_not_taken_for_a_study(tmp_path: Path) -> None:

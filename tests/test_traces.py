@@ -201,6 +201,14 @@ def test_a_trace_that_ends_early_is_compared_as_far_as_it_goes() -> None:
     assert [rung for rung, *_ in told(compared)] == ["operation", "path"]
 
 
+def test_trials_of_other_numbers_of_steps_are_compared_in_those_that_all_took() -> None:
+    traces = [training(Machine(number), steps).trace() for number, steps in enumerate((1, 2, 3))]
+    compared = compare(traces)
+    assert (compared.findings, compared.operations) == ([], len(traces[0].operations))
+    cut = replace(traces[0], operations=traces[0].operations[:-1])
+    assert "trial 0 ends where" in only(compare([cut, *traces[1:]])).words
+
+
 def test_the_same_operation_on_other_shapes_is_another_one() -> None:
     machines = [Machine(number) for number in range(2)]
     for machine in machines:

@@ -1,5 +1,6 @@
 """The states of the runs of studies and cells, through all that can happen to a study."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from runner import tracking
 from runner.record import Outcome
 from runner.study import Study
 from runner.tracking.states import state as state_of
+from runner.upload import upload as upload_command
 
 CELLS = [make_cell("default"), make_cell("benchmark")]
 LATER = "2026-12-02T00:00:00+00:00"
@@ -64,6 +66,33 @@ def test_a_study_that_is_continued_runs_again_and_ends_anew(uri: str, study: Stu
     assert (states(client, "study"), states(client, "cell")) == (["FINISHED"], ["FINISHED", "FINISHED"])
     (run,) = find(client, "tags.level = 'study'")
     assert run.info.end_time > ended
+
+
+def test_a_copy_that_lacks_trials_leaves_finished_runs_alone(uri: str, study: Study, tmp_path: Path) -> None:
+    for cell in CELLS:
+        attempt(study, cell)
+    client = upload(uri, study).client
+    before = state(client)
+    copy = Study(shutil.copytree(study.folder, tmp_path / "copy"))
+    shutil.rmtree(copy.trial_folder(CELLS[0].id, 0))
+    assert upload_command(copy, uri) == 0
+    moved = {"study_folder": str(copy.folder)}
+    facts, history = state(client)
+    assert history == before[1]
+    for name, (info, params, tags) in before[0].items():
+        assert facts[name] == (info, params, tags | (moved if tags["level"] == "study" else {}))
+    attempt(study, CELLS[0])
+    upload(uri, study)
+    assert states(client, "cell") == ["FINISHED"] * 2
+
+
+def test_a_copy_without_trials_that_nobody_has_finished_is_as_it_is(uri: str, study: Study) -> None:
+    attempt(study, CELLS[0])
+    attempt(study, CELLS[1], outcome="interrupted", reason="planted")
+    client = upload(uri, study).client
+    shutil.rmtree(study.trial_folder(CELLS[1].id, 0))
+    upload(uri, study)
+    assert (states(client, "study"), states(client, "cell")) == (["KILLED"], ["FINISHED", "KILLED"])
 
 
 def test_a_study_that_is_made_longer_is_finished_no_more(uri: str, study: Study) -> None:

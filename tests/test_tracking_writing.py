@@ -1,6 +1,7 @@
 """Many processes and one store: one writer a study at a time, and no run twice."""
 
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -137,6 +138,27 @@ def test_who_waits_too_long_is_told_who_writes(study: Study) -> None:
         tracking.writing(study, wait_s=0.2).__enter__()
     process.kill()
     process.join()
+
+
+def test_a_copy_of_a_study_waits_for_the_original(study: Study, tmp_path: Path) -> None:
+    copy = Study(shutil.copytree(study.folder, tmp_path / "copy"))
+    other = Study.ask(tmp_path / "other", {"rounds": 1}, [make_cell()])
+    with tracking.writing(study):
+        with pytest.raises(tracking.STORE_ERRORS, match="another process writes to it for a copy of this study"):
+            tracking.writing(copy, wait_s=0.2).__enter__()
+        with tracking.writing(other, wait_s=0):
+            pass
+    with tracking.writing(copy, wait_s=0):
+        pass
+
+
+def test_where_no_lock_of_the_machine_can_be_made_a_study_is_sent_all_the_same(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("runner.device_lock.FOLDER", tmp_path / "file")
+    with tracking.writing(study, wait_s=0):
+        pass
 
 
 def test_a_killed_writer_holds_nobody_up(study: Study) -> None:

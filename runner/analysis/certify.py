@@ -1,6 +1,7 @@
 """From a study to a certificate: which cells can have one, and why others cannot."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 
 from runner.analysis.divergence import divergence
 from runner.analysis.environment import differing
@@ -55,7 +56,7 @@ def _is(sample: Sample, name: str) -> bool:
 def _doubts(study: Study, samples: Sequence[Sample]) -> Iterator[tuple[str, str]]:
     """Each cell's label with what speaks against its certificate."""
     for sample in samples:
-        doubt = _unsound(sample) or _several(sample, samples) or _different(sample)
+        doubt = _unsound(sample) or _several(sample, samples) or _different(study, sample)
         if doubt is None:
             facts = facts_of(study, sample)
             doubt = _incomplete(facts, len(sample.finished))
@@ -81,22 +82,15 @@ def _several(sample: Sample, samples: Sequence[Sample]) -> str | None:
     )
 
 
-def _different(sample: Sample) -> str | None:
-    found = divergence(sample.finished, [], sample.cell.phase)
+def _different(study: Study, sample: Sample) -> str | None:
+    series = [one for one in map(study.series, sample.finished) if one]
+    found = divergence(sample.finished, series, sample.cell.phase)
     if found.verdict == "bitwise":
         return None
     if found.verdict == "single":
         return "there is one trial, at least two are needed"
     seeds = f" (by design the seeds differ: {', '.join(found.seeds_varied)})" if found.seeds_varied else ""
-    words = across_words(
-        {
-            "verdict": found.verdict,
-            "trials": found.trials,
-            "unique_weights": found.unique_weights,
-            "subject": found.subject,
-        }
-    )
-    return f"{words}{seeds}"
+    return f"{across_words(asdict(found))}{seeds}"
 
 
 def _incomplete(facts: Facts | None, finished: int) -> str | None:

@@ -28,7 +28,8 @@ class Pair:
     """Two cells that stand for each other: `before` of the first side, `after` of the second.
 
     They are "unsteady" where they part no earlier than the trials of one side do among themselves, and no side was seen
-    to repeat: then nothing need have changed. `unsteady_sides` are the indices of the sides that do not repeat.
+    to repeat: then nothing need have changed. `unsteady_sides` are the indices of the sides that do not repeat,
+    apart from ending after other numbers of steps.
     `causes` are the likeliest first; of cells that are the same they are what changed without effect. `ratio` is that
     of step times, after over before. `kernels` tells which operations ran other kernels, `operation` the first that
     gave other bits, None where not both sides have a trace; `deeper` is the command that makes one.
@@ -62,8 +63,9 @@ class Comparison:
 
     @property
     def same(self) -> bool:
-        """Whether every cell has its counterpart, with the same bits."""
-        return len(self.of("same")) == max(len(side.cells) for side in self.sides) > 0
+        """Whether every cell has its counterpart, with the same bits, and nothing of either side is lost."""
+        whole = not any(side.lost for side in self.sides)
+        return whole and len(self.of("same")) == max(len(side.cells) for side in self.sides) > 0
 
     def of(self, relation: Relation) -> list[Pair]:
         """The pairs with this relation."""
@@ -87,7 +89,7 @@ def _labels(cells: list[Facts]) -> list[str]:
 
 def _pair(before: Facts, after: Facts, first: Side, second: Side, comparisons: int) -> Pair:
     parted, inside = across(before.bits, after.bits), [within(one.bits) for one in (before, after)]
-    unsteady = tuple(index for index, one in enumerate(inside) if one.first is not None)
+    unsteady = tuple(index for index, one in enumerate(inside) if one.first is not None and not one.by_end)
     changes = changes_of(before, after, (first.version, second.version))
     own_data = "_target_" in after.config.get("dataset", {})
     relation = _relation(parted, inside, (before, after))

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from runner.analysis.words import ON_PURPOSE
+from runner.analysis.words import ON_PURPOSE, steps_words
 from runner.record import Digests, Record
 from runner.series import Series
 
@@ -81,16 +81,21 @@ class Divergence:
             f"data differ first at step {self.first_data_step}" if self.first_data_step else "same data",
             f"first loss difference at step {self.first_loss_step}" if self.first_loss_step else "same losses",
             self._weights,
-            "same evaluation" if self.same_evaluation else "evaluation differs",
+            "same evaluation" if self.same_evaluation else self._other_evaluation,
         ]
         if self.subject == "results":  # calls have no losses and no evaluation
             parts = [*parts[:2], self._weights]
         elif not self.evaluated:
             parts = parts[:-1]
         if self.fewest_steps is not None:
-            parts.append(f"different numbers of steps, the fewest {self.fewest_steps}")
+            parts.append(steps_words(self.fewest_steps))
         seeds = f" (by design the seeds differ: {', '.join(self.seeds_varied)})" if self.seeds_varied else ""
         return ", ".join(parts) + seeds + (f" ({ON_PURPOSE})" if self.poked else "")
+
+    @property
+    def _other_evaluation(self) -> str:
+        """Each trial is evaluated after its last step: after another one nothing can be said."""
+        return "evaluation differs" if self.fewest_steps is None else "evaluated after different numbers of steps"
 
     @property
     def _weights(self) -> str:

@@ -27,8 +27,8 @@ SEEN = (*ENVIRONMENT, *INSTANCE, "hash_seed")
 class Side:
     """What is compared: a study or a certificate.
 
-    `notes` say what of it could not be used. By a cell's label, `kernels` are those that its trials ran (probe=kernels)
-    and `traces` has the operations of its first trial (probe=ops or modules).
+    `notes` say what of it is not there; `lost` what could not be used although it is. By a cell's label, `kernels` are
+    those that its trials ran (probe=kernels) and `traces` has the operations of its first trial (probe=ops or modules).
     """
 
     name: str
@@ -36,6 +36,7 @@ class Side:
     command: list[str]
     cells: list[Facts]
     notes: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
     kernels: dict[str, list[KernelUse]] = field(default_factory=dict)
     traces: dict[str, Trace] = field(default_factory=dict)
 
@@ -64,9 +65,12 @@ def side_of(study: Study) -> Side:
         command=command_of(asked),
         cells=[facts for _, facts in found if facts],
         notes=[
-            *evidence.damaged,
-            *(note for sample, facts in found for note in _notes(sample, facts)),
+            *(note for sample in samples for note in _notes(sample)),
             *(damaged for _, found in traces.values() for damaged in found),
+        ],
+        lost=[
+            *(f"{sample.label}: no trial of it can be compared" for sample, facts in found if facts is None),
+            *evidence.damaged,
         ],
         kernels={sample.label: CellKernels.of(study, sample).uses for sample in samples},
         traces={label: traced[0] for label, (traced, _) in traces.items() if traced},
@@ -81,14 +85,12 @@ def command_of(asked: dict[str, Any]) -> list[str]:
     return ["python", "-m", "runner"]
 
 
-def _notes(sample: Sample, facts: Facts | None) -> Iterator[str]:
+def _notes(sample: Sample) -> Iterator[str]:
     if sample.missing:
         yield f"{sample.label}: trials that were asked for and are not there (yet): {sample.missing}"
     failed = sum(record.failed for record in sample.records)
     if failed:
         yield f"{sample.label}: {failed} of its trials failed"
-    if facts is None:
-        yield f"{sample.label}: no trial of it can be compared"
 
 
 def facts_of(study: Study, sample: Sample) -> Facts | None:

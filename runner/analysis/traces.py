@@ -153,9 +153,9 @@ def _scalar_words(said: list[str]) -> str:
 
 
 def _parting(traces: Sequence[Trace], common: int) -> Finding | None:
-    """Where trials do another thing, or end earlier than others."""
+    """Where trials do another thing, or end earlier than others within a step."""
     longest = max((len(trace.operations) for trace in traces), default=0)
-    if common == longest:
+    if common == longest or _fewer_steps(traces, common):
         return None
     ahead = [(trace.number, trace.operations[common : common + 1]) for trace in traces]
     places = [one[0].place if one else None for _, one in ahead]
@@ -166,6 +166,13 @@ def _parting(traces: Sequence[Trace], common: int) -> Finding | None:
         words += f", with {_unlike(ahead[there][1][0], ahead[here][1][0])}"
     words += f": compared up to operation {common} of {longest}"
     return finding("path", ahead[here][1][0], [trace.number for trace in traces], len(set(places)), words)
+
+
+def _fewer_steps(traces: Sequence[Trace], common: int) -> bool:
+    """Whether those that end here took fewer steps, and the others go on with the next one: all that was seen."""
+    ended = max((trace.steps for trace in traces if len(trace.operations) == common), default=0)
+    ahead = [trace.operations[common] for trace in traces if len(trace.operations) > common]
+    return ended > 0 and all(one.step > ended for one in ahead)
 
 
 def _unlike(one: Operation, other: Operation) -> str:

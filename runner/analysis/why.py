@@ -12,6 +12,7 @@ from runner.analysis.readable import readable
 from runner.analysis.sample import Sample
 from runner.analysis.size import operation_sizes
 from runner.analysis.traces import compare
+from runner.analysis.words import steps_words
 from runner.captured import Captured, captures_of
 from runner.cell import Cell
 from runner.errors import StudyError
@@ -89,10 +90,12 @@ def why(cell: CellTraces, divergence: Divergence) -> dict[str, Any] | None:
 
 
 def _fewer(cell: CellTraces) -> list[str]:
-    """That no trial did as many steps as the probe was asked to look into."""
+    """That trials did different numbers of steps, and none as many as the probe was asked to look into."""
     steps, asked = max((trace.steps for trace in cell.traces), default=None), cell.sample.cell.config["probe"]["steps"]
     short = steps is not None and steps < asked
-    return [f"the training ends after step {steps}: probe.steps={asked} saw no more"] if short else []
+    ends = sorted({trace.steps for trace in cell.traces})
+    uneven = [f"{steps_words(ends[0])}, the most traced are {ends[-1]}"] if len(ends) > 1 else []
+    return uneven + ([f"the training ends after step {steps}: probe.steps={asked} saw no more"] if short else [])
 
 
 def _sizes(captures: list[Captured]) -> dict[tuple[int, str], dict[str, Any]]:

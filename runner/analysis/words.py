@@ -17,9 +17,23 @@ def ratio_end(ratio: float) -> str:
 ON_PURPOSE = "each trial was changed on purpose"
 
 
+def only_steps(found: dict[str, Any]) -> bool:
+    """Whether trials took different numbers of steps, and nothing else that was seen of them differs."""
+    parts = ("first_data_step", "first_loss_step", "weights_differ_after")
+    alike = found.get("same_start") and all(found.get(part) is None for part in parts)
+    return found.get("fewest_steps") is not None and bool(alike)
+
+
+def steps_words(fewest: int) -> str:
+    """That trials took different numbers of steps."""
+    return f"different numbers of steps: compared in the first {fewest}"
+
+
 def across_words(found: dict[str, Any]) -> str:
     """The verdict across processes of a cell's reproducibility, never "bitwise" without n of n."""
     n, subject = found["trials"], found.get("subject", "weights")
+    if found["verdict"] == "differs" and only_steps(found):
+        return f"{steps_words(found['fewest_steps'])}, equal in {n} of {n}"
     purpose = f" ({ON_PURPOSE})" if found.get("poked") else ""
     loss = "logged training loss" if subject == "weights" else "logged loss"
     return {

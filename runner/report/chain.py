@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runner.analysis.command import deeper, done_in, trying
-from runner.analysis.words import ON_PURPOSE
+from runner.analysis.words import ON_PURPOSE, only_steps
 from runner.report.text import one_line
 from runner.report.why import accuracy_lines, cell_kernel_words, change_lines, lead, shapes_words, size_words
 from runner.report.words import verdict_words, within_words
@@ -87,7 +87,7 @@ def _rungs(cell: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield "gradients", f"differ first in step {cell['gradients_differ_in']}, of steps 1, 2, 4, 8, ..."
         yield seen["subject"], _part(seen)
         if cell["config"].get("phase") not in ("attach", "calls"):
-            yield "evaluation", "equal" if seen["same_evaluation"] else _evaluation(seen["verdict"])
+            yield "evaluation", "equal" if seen["same_evaluation"] else _evaluation(seen)
     if seen.get("poked"):
         yield "changed", f"by design {ON_PURPOSE}: another weight in each (train.poke)"
     if seen["seeds_varied"]:
@@ -120,9 +120,11 @@ def _other_start(found: dict[str, Any] | None) -> str:
     return f"initial weights differ, first read by {', '.join(readers)}" if readers else "initial weights differ"
 
 
-def _evaluation(verdict: str) -> str:
+def _evaluation(seen: dict[str, Any]) -> str:
     """What is said of an evaluation that differs: of its own, where the weights do not."""
-    if verdict != "metric-only":
+    if seen["fewest_steps"] is not None:
+        return "not compared: it comes after different numbers of steps"
+    if seen["verdict"] != "metric-only":
         return "differs"
     return "differs with equal weights; probes trace training alone: look at what is random in the model's eval mode"
 
@@ -159,7 +161,9 @@ def _go_on(cell: dict[str, Any], study: _Study) -> Iterator[str]:
     """The command that looks deeper, where there is more to see than was seen."""
     found, seen, config = cell["traces"], cell["reproducibility"], cell["config"]
     step = seen["first_diverging_step"]
-    if seen.get("poked") or not step or seen["first_data_step"] == step:  # start or data: no operation is to blame
+    if seen.get("poked") or only_steps(seen):
+        return
+    if not step or seen["first_data_step"] == step:  # start or data: no operation is to blame
         return
     if config.get("phase") == "attach":
         yield "  look deeper: probes see no attached script; train its model with model=custom, see docs/attach.md"

@@ -22,4 +22,4 @@ def _lines(found: Comparison) -> Iterator[str]:
         yield from cause_lines(pairs, IN_SIDES, SIDES)
     yield from (held_words(pair.after) for pair in found.of("same"))
     yield from unpaired_lines(found, IN_SIDES)
-    yield from (f"note: {note}" for note in found.sides[1].notes)
+    yield from (f"note: {note}" for note in (*found.sides[1].lost, *found.sides[1].notes))

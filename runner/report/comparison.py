@@ -25,9 +25,14 @@ def comparison_lines(found: Comparison, everything: bool = False) -> list[str]:
     return [*lines[: MOST_LINES - 1], f"and {len(lines) - MOST_LINES + 1} more lines: --all"]
 
 
+def nothing_words(found: Comparison) -> str:
+    """Why no two cells could be compared."""
+    why = [*unpaired_lines(found, IN_SIDES), *_notes(found, everything=False)]
+    return "; ".join([f"nothing to compare: {_sides(found)}: {_counts(found)}", *why])
+
+
 def _lines(found: Comparison, most: int, everything: bool) -> Iterator[str]:
-    sides = "; ".join(f"{name} is {side.name}" for name, side in zip(SIDES, found.sides, strict=True))
-    yield f"{sides}: {_counts(found)}"
+    yield f"{_sides(found)}: {_counts(found)}"
     for pairs in by_cause(found.of("differs")):
         yield from cause_lines(pairs, IN_SIDES, SIDES, everything)
         yield from (f"- {differing_line(pair, SIDES)}" for pair in pairs[:most])
@@ -41,6 +46,10 @@ def _lines(found: Comparison, most: int, everything: bool) -> Iterator[str]:
         yield f"same: {_listed(list(map(_same, same)))}"
     yield from unpaired_lines(found, IN_SIDES)
     yield from _notes(found, everything)
+
+
+def _sides(found: Comparison) -> str:
+    return "; ".join(f"{name} is {side.name}" for name, side in zip(SIDES, found.sides, strict=True))
 
 
 def _counts(found: Comparison) -> str:
@@ -176,11 +185,13 @@ def unpaired_lines(found: Comparison, where: tuple[str, str]) -> Iterator[str]:
 
 
 def _notes(found: Comparison, everything: bool) -> Iterator[str]:
-    for side, name in zip(found.sides, SIDES, strict=True):
-        shown = side.notes if everything else side.notes[:1]
+    """What of a side is missing, that which counts against it first."""
+    of = [(notes, name) for side, name in zip(found.sides, SIDES, strict=True) for notes in (side.lost, side.notes)]
+    for notes, name in of:
+        shown = notes if everything else notes[:1]
         yield from (f"note on {name}: {note}" for note in shown)
-        if len(side.notes) > len(shown):
-            yield f"note on {name}: and {len(side.notes) - len(shown)} more of the kind"
+        if len(notes) > len(shown):
+            yield f"note on {name}: and {len(notes) - len(shown)} more of the kind"
 
 
 def _more(pairs: Sequence[Pair], most: int) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runner.analysis.words import across_words, percent, ratio_end
+from runner.analysis.words import across_words, only_steps, percent, ratio_end
 from runner.report.ensemble import ensemble_words
 from runner.report.number import NONE, number, number_and_sd
 
@@ -55,6 +55,8 @@ def _counted(names: Counter[str]) -> list[str]:
 
 def _kind(found: dict[str, Any]) -> str:
     """What the trials of a cell do, in a few words."""
+    if found["verdict"] == "differs" and only_steps(found):
+        return "ends after different numbers of steps, equal up to the fewest"
     by_design = found["verdict"] == "differs" and (found["seeds_varied"] or found.get("poked"))
     return f"{REPEATS[found['verdict']].format(found.get('subject', 'weights'))}{' by design' if by_design else ''}"
 

@@ -25,7 +25,7 @@ from runner.tracking.files import send_files
 from runner.tracking.leftovers import end_leftovers
 from runner.tracking.names import masked
 from runner.tracking.refused import why
-from runner.tracking.runs import StudyRuns, open_study
+from runner.tracking.runs import StudyRuns, kept, open_study
 from runner.tracking.store import check, doubt, is_server
 from runner.tracking.summary import send_summary
 from runner.tracking.trial import send_missing, send_trial
@@ -46,6 +46,7 @@ __all__ = [
     "doubt",
     "end_leftovers",
     "is_server",
+    "kept",
     "masked",
     "open_study",
     "send_files",

@@ -15,7 +15,7 @@ from runner.study import Study
 from runner.tracking import names
 from runner.tracking.question import question
 from runner.tracking.sending import set_tags
-from runner.tracking.states import RUNNING, milliseconds, set_state, state
+from runner.tracking.states import FINISHED, RUNNING, milliseconds, set_state, state
 from runner.tracking.store import connect, experiment_name, open_experiment, search
 
 
@@ -113,12 +113,33 @@ def the_only(client: MlflowClient, same: list[Run]) -> Run | None:
 
 
 def set_states(runs: StudyRuns, study: Study, records: list[Record], working: bool, step: Callable[[], object]) -> None:
-    """Set the states of the runs of the cells and of the study anew, see `state`. Calls `step` after each."""
-    rounds = study.asked()["rounds"]
+    """Set the states of the runs of cells and study anew, see `state` and `kept`. Calls `step` after each."""
+    rounds, left = study.asked()["rounds"], kept(runs, study, records)
     for run, cells in runs.below().items():
-        own = [record for record in records if record.cell in cells]
-        set_state(runs.client, run, state(own, cells, rounds, working), own)
-        step()
+        if run not in left:
+            own = [record for record in records if record.cell in cells]
+            set_state(runs.client, run, state(own, cells, rounds, working), own)
+            step()
+
+
+def kept(runs: StudyRuns, study: Study, records: Iterable[Record]) -> set[str]:
+    """The runs above trials that are left alone: MLflow shows all these finished, the folder lacks some.
+
+    It is a copy without them. With the run of the study stay those of all its cells: their ratios need the whole. One
+    search, and none where the folder has all trials.
+    """
+    asked = {(cell, number) for cell in runs.cells for number in range(study.asked()["rounds"])}
+    there = {(record.cell, record.number): record.complete for record in records}
+    if asked <= there.keys():
+        return set()
+    wanted = f"{tagged({'study': runs.study, 'level': 'trial'})} and attributes.status = '{FINISHED}'"
+    tags = [run.data.tags for run in search(runs.client, runs.experiments(), wanted)]
+    finished = {place for place, complete in there.items() if complete}
+    shown = {(one["cell"], int(one["trial"])) for one in tags} - there.keys()
+    short = {cell for cell, _ in asked - there.keys()}
+    open_cells = {cell for cell, _ in asked - finished - shown}
+    left = {run for run, cells in runs.below().items() if short & {*cells} and not open_cells & {*cells}}
+    return left | {place.run for place in runs.cells.values() if place.parent in left}
 
 
 def name_of(study: Study) -> str:

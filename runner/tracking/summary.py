@@ -14,7 +14,7 @@ from runner.report.words import bound_words, verdict_words
 from runner.study import Study
 from runner.tracking.figures import cell_figures, study_figures
 from runner.tracking.names import clean, params
-from runner.tracking.runs import CellRun, StudyRuns, set_states
+from runner.tracking.runs import CellRun, StudyRuns, kept, set_states
 from runner.tracking.sending import Points, at, datasets, log_datasets, send, set_tags
 from runner.tracking.trial import context_of
 
@@ -28,14 +28,16 @@ def send_summary(
     """Show a summary (schema 1) and set the states of the runs of the study and of its cells, see `state`.
 
     `others` says whether other processes work on the study: then what is not complete goes on. After more rounds the
-    figures that changed are sent again. A param stays what it was first: MLflow does not change any. Calls `step`
-    after each run. To be called while `writing`.
+    figures that changed are sent again. A param stays what it was first: MLflow does not change any. What is `kept`
+    stays as it is. Calls `step` after each run. To be called while `writing`.
     """
     records, keys = study.records(), varying(study.cells())
+    left = kept(runs, study, records)
     for place in runs.cells.values():
-        _send_cell(runs, place, _part(summary, [place.cell.id]), keys, records)
-        step()
-    for parent in dict.fromkeys(place.parent for place in runs.cells.values()):
+        if place.run not in left:
+            _send_cell(runs, place, _part(summary, [place.cell.id]), keys, records)
+            step()
+    for parent in dict.fromkeys(place.parent for place in runs.cells.values() if place.parent not in left):
         places = [place for place in runs.cells.values() if place.parent == parent]
         _send_study(runs, places, study, _part(summary, [place.cell.id for place in places]), records)
         step()
