@@ -67,7 +67,7 @@ class ForkServer:
             stderr=self._errors,
         )
 
-    def call(self, request: dict[str, str], timeout: float | None) -> Ended:
+    def call(self, request: dict[str, Any], timeout: float | None) -> Ended:
         """Have a child do one call and wait for its end. Raises ServerDied if the server itself ended."""
         assert self._process.stdin is not None
         timed_out = False
@@ -139,7 +139,7 @@ def fork_server(environ: tuple[tuple[str, str], ...], modules: tuple[str, ...], 
 
 
 def call_in_new_interpreter(
-    environ: dict[str, str], request: dict[str, str], folder: str, timeout: float | None
+    environ: dict[str, str], request: dict[str, Any], folder: str, timeout: float | None
 ) -> Ended:
     """Have a new interpreter do one call and wait for its end: nothing is shared with any other child.
 

@@ -20,7 +20,7 @@ from runner.process_end import ended_words
 from runner.record import Outcome, Record, now
 from runner.trial import Trial
 
-# Loaded before the fork: everything of ours that a trial may import. A user's own modules are not: importing them
+# Loaded before the fork: what every trial imports, and all of our models. A user's own modules are not: importing them
 # might start CUDA, which no child of a fork survives.
 PRELOADED = (
     "runner.worker.interpreter",
@@ -36,7 +36,7 @@ PRELOADED = (
     "runner.models.torchvision_nets",
     "runner.models.layer",
     "runner.models.convolution",
-    "sklearn.datasets",
+    "torch._dynamo",  # every optimizer asks for it at its first step
     "pydantic.dataclasses",
 )
 
@@ -48,6 +48,16 @@ WORK = {"attach": "runner.worker.attached:run"}
 def server(config: dict[str, Any], working_folder: str) -> ForkServer:
     """The forkserver for trials of a cell with these settings; starting it does not wait for it."""
     return fork_server(tuple(sorted(environ(config).items())), PRELOADED, working_folder)
+
+
+def needed(config: dict[str, Any]) -> list[str]:
+    """What only trials with such data import, at two seconds each: loaded before the fork of the first of them."""
+    dataset = config.get("dataset") or {}
+    modules = {
+        "sklearn.datasets": dataset.get("name") == "digits",
+        "runner.worker.mean_iou": dataset.get("view") == "mask",
+    }
+    return [name for name, wanted in modules.items() if wanted]
 
 
 def environ(config: dict[str, Any]) -> dict[str, str]:
@@ -75,7 +85,7 @@ def run(
     `say` is told what the trial has to wait for.
     """
     work = WORK.get(trial.config.get("phase", "train"), "runner.worker.main:run")
-    request = {"call": work, "argument": str(folder), "log": str(log_file(folder))}
+    request = {"call": work, "argument": str(folder), "log": str(log_file(folder)), "modules": needed(trial.config)}
     started = now()
     process: dict[str, Any] = {}
     try:
@@ -94,7 +104,7 @@ def run(
     return _recorded(trial, folder, Record.of(trial, outcome, reason, started, process=process))
 
 
-def _call(trial: Trial, request: dict[str, str], working_folder: str, timeout: float | None) -> Ended:
+def _call(trial: Trial, request: dict[str, Any], working_folder: str, timeout: float | None) -> Ended:
     if trial.config["isolation"] == "spawn":
         return call_in_new_interpreter(environ(trial.config), request, working_folder, timeout)
     return server(trial.config, working_folder).call(request, timeout)

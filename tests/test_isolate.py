@@ -17,6 +17,7 @@ from processes import gone, within
 
 from runner import isolate
 from runner.cell import Cell
+from runner.child import ForkServer
 from runner.layout import log_file, record_file, series_file
 from runner.record import Record
 from runner.series import Series
@@ -193,6 +194,27 @@ def test_a_forkserver_loads_what_trials_need_and_nothing_that_they_must_not(tmp_
     assert set(isolate.PRELOADED) <= loaded
     assert "torch" in loaded
     assert not loaded & {"mlflow", "hydra", "omegaconf", "runner.tracking", "runner.report", "runner.sweep", "planted"}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "due"),
+    [
+        ({"name": "digits", "view": "image"}, {"sklearn.datasets"}),
+        ({"name": "mask_folder", "view": "mask"}, {"torchmetrics", "runner.worker.mean_iou"}),
+        ({"name": "synthetic", "view": "image"}, set()),
+    ],
+)
+def test_what_only_some_data_need_is_loaded_before_the_fork_for_them_alone(
+    dataset: dict[str, str], due: set[str], tmp_path: Path
+) -> None:
+    rare = {"sklearn.datasets", "torchmetrics", "runner.worker.mean_iou"}
+    request = {"call": "called:describe", "argument": str(tmp_path / "seen"), "log": str(tmp_path / "log.txt")}
+    server = ForkServer(isolate.environ(planted_config()), list(isolate.PRELOADED), str(TESTS))
+    try:
+        server.call({**request, "modules": isolate.needed({"dataset": dataset})}, 120)
+    finally:
+        server.close()
+    assert rare & set(json.loads((tmp_path / "seen").read_text())["modules"]) == due
 
 
 PARENT = """

@@ -11,7 +11,8 @@ from torch import Tensor
 from torchmetrics.classification import MulticlassJaccardIndex
 
 from runner.errors import Refusal
-from runner.worker.task import Evaluation, MeanIoU, check_outputs, check_targets, objective, predicted
+from runner.worker.mean_iou import MeanIoU
+from runner.worker.task import Evaluation, check_outputs, check_targets, objective, predicted
 
 CLASSES = 3
 OUTPUT_SHAPES = {"image": (4, 3), "mask": (4, 3, 5, 6), "sequence": (4, 3), "next": (4, 5, 3), "forecast": (4, 3)}

@@ -3,7 +3,8 @@
 Our own rather than multiprocessing's: several can run side by side, each with its own environment variables; each is
 told sys.path; and it, its child and whatever that has started end when the study's process is killed.
 
-Requests arrive on standard input, one JSON object a line: {"call": "module:function", "argument": text, "log": path}.
+Requests arrive on standard input, one JSON object a line: {"call": "module:function", "argument": text, "log": path},
+and, if need be, "modules": [names] to be loaded beforehand.
 Replies go to standard output: {"pid": n} when the child has started, {"status": n} when it has ended (negative: the
 signal). One child at a time; end of input ends the server and its child, and so does SIGTERM.
 """
@@ -34,7 +35,6 @@ def serve(parent: int, modules: list[str]) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)  # what modules print while they load must not look like a reply
     _preload(modules)
-    gc.freeze()  # the children share these pages as long as nobody counts references on them
     wakeup, _signal_end = os.pipe()
     os.set_blocking(_signal_end, False)
     signal.set_wakeup_fd(_signal_end)
@@ -46,6 +46,7 @@ def serve(parent: int, modules: list[str]) -> None:
     with os.fdopen(requests, "rb", buffering=0) as incoming:
         for line in incoming:
             request = json.loads(line)
+            _preload([name for name in request.get("modules", []) if name not in sys.modules])
             child = _fork(request, incoming.fileno(), replies)
             _reply(replies, {"pid": child})
             _reply(replies, {"status": _wait(child, incoming.fileno(), wakeup)})
@@ -58,6 +59,7 @@ def _preload(modules: list[str]) -> None:
             importlib.import_module(name)
         except Exception as error:  # any import may fail in any way; the trial that needs it will say so
             print(f"{name} was not loaded beforehand: {error}", file=sys.stderr)
+    gc.freeze()  # the children share these pages as long as nobody counts references on them
 
 
 def _adopt_orphans() -> None:

@@ -12,15 +12,16 @@ Shapes: B samples, C classes, H x W pixels, T steps, F values.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torchmetrics import MeanMetric
-from torchmetrics.classification import MulticlassJaccardIndex
 
 from runner.errors import Refusal
+
+if TYPE_CHECKING:
+    from runner.worker.mean_iou import MeanIoU
 
 TARGET_AXES = {"image": ("B",), "mask": ("B", "H", "W"), "sequence": ("B",), "next": ("B", "T"), "forecast": ("B", "F")}
 SCORES = {
@@ -70,9 +71,9 @@ class Evaluation:
 
     def __init__(self, view: str, classes: int, device: torch.device | str):
         self.view = view
-        self.loss = _mean(device)
-        self.score = _mean(device)
-        self.mean_iou = MeanIoU(classes, validate_args=False).to(device) if view == "mask" else None
+        self.loss = _Mean(device)
+        self.score = _Mean(device)
+        self.mean_iou = _mean_iou(classes, device) if view == "mask" else None
 
     @torch.no_grad()
     def update(self, outputs: Tensor, targets: Tensor) -> None:
@@ -95,22 +96,24 @@ class Evaluation:
         return {name: float(value) for name, value in metrics.items()}
 
 
-class MeanIoU(MulticlassJaccardIndex):
-    """Intersection over union, averaged over the classes that occur in the targets or in the predictions."""
+def _mean_iou(classes: int, device: torch.device | str) -> "MeanIoU":
+    from runner.worker.mean_iou import MeanIoU  # torchmetrics takes two seconds: only who needs it waits
 
-    def update(self, preds: Tensor, target: Tensor) -> None:
-        """Count each pair of predicted and true class; both tensors hold class numbers and have one shape."""
-        # torchmetrics avoids bincount under deterministic algorithms, at a memory of pixels x classes**2 numbers; yet
-        # without weights bincount is deterministic.
-        pairs = target.flatten() * self.num_classes + preds.flatten()
-        self.confmat += torch.bincount(pairs, minlength=self.num_classes**2).view_as(self.confmat)
+    return MeanIoU(classes, validate_args=False).to(device)
 
 
-def _mean(device: torch.device | str) -> MeanMetric:
-    # By default torchmetrics drops what is NaN, and a diverged model would look like a good one.
-    mean = MeanMetric(nan_strategy="disable")
-    mean.set_dtype(torch.float64)
-    return mean.to(device)
+class _Mean:
+    """The mean of all values so far, of any shape, as a float64 scalar; one that is NaN makes it NaN."""
+
+    def __init__(self, device: torch.device | str):
+        self.total, self.count = torch.zeros((), dtype=torch.float64, device=device), 0
+
+    def update(self, values: Tensor) -> None:
+        self.total += values.double().sum()
+        self.count += values.numel()
+
+    def compute(self) -> Tensor:
+        return self.total / self.count
 
 
 def check_targets(view: str, targets: Any, classes: int) -> None:
