@@ -27,18 +27,24 @@ def main() -> int:
     from runner.analysis.certify import certificate_of  # takes its time, as scipy.stats does
 
     certificate = certificate_of(Study.open(asked.study), asked.cell)
-    _write(certificate, asked.out)
-    wrote = f"wrote {asked.out}; `python -m runner.check {asked.out}` measures again"
-    print_lines([*map(one_line, certificate.statements), wrote])
+    wrote = "replaced" if _write(certificate, asked.out) else "wrote"
+    print_lines([*map(one_line, certificate.statements), f"{wrote} {asked.out}; {_next(certificate, asked.out)}"])
     return 0
 
 
-def _write(certificate: Certificate, path: Path) -> None:
-    """Write it; a certificate that is there is replaced, and no other file. Raises StudyError."""
+def _next(certificate: Certificate, path: Path) -> str:
+    if any(cell.config.get("phase") == "attach" for cell in certificate.cells):
+        return f"attach again, and `python -m runner.compare {path} STUDY` holds the new study against it"
+    return f"`python -m runner.check {path}` measures again"
+
+
+def _write(certificate: Certificate, path: Path) -> bool:
+    """Write it; a certificate that is there is replaced, and no other file. Whether one was. Raises StudyError."""
     if path.is_dir() or not path.parent.is_dir():  # an empty name is the current folder
         what = "is a folder" if path.is_dir() else f"there is no folder {path.parent}"
         raise StudyError(f"--out {path}: {what}; name a file in a folder that is there, as certificate.json")
-    if path.exists():
+    replaced = path.exists()
+    if replaced:
         try:
             Certificate.read(path)
         except StudyError as error:
@@ -47,6 +53,7 @@ def _write(certificate: Certificate, path: Path) -> None:
         certificate.write(path)
     except OSError as error:
         raise unwritable(path, error) from error
+    return replaced
 
 
 if __name__ == "__main__":

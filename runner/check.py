@@ -48,8 +48,11 @@ def _given(words: Sequence[str]) -> tuple[Path, list[str]]:
     given = {}
     for word in words:
         key, equals, value = word.partition("=")
-        if key not in ALLOWED or not equals or key in given:
-            raise StudyError(f"{word}: give each of these at most once: {', '.join(f'{one}=...' for one in ALLOWED)}")
+        allowed = ", ".join(f"{one}=..." for one in ALLOWED)
+        if key not in ALLOWED or not equals:
+            raise StudyError(f"{word}: a check takes one certificate and, of keys, {allowed}; all others are its own")
+        if key in given:
+            raise StudyError(f"{word}: {key} is there already; give each of these at most once: {allowed}")
         given[key] = value
     folder = given.pop("study", "") or new_study()
     given.setdefault("trials", str(TRIALS))

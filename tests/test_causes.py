@@ -8,6 +8,9 @@ from compared import LATE, moved, steady, told
 from factory import Plant, make_cell
 from test_command import FLAGS
 
+from runner.analysis.causes import Change, causes
+from runner.analysis.parting import Parting
+
 OWN = {"name": "custom", "_target_": "mine.Net", "args": {}}
 OWN_DATA = {"name": "custom", "_target_": "mine.data", "args": {}}
 CHANGES = [
@@ -77,6 +80,20 @@ def test_a_changed_setting_is_the_cause_before_the_environment(
     moved(tmp_path / "two", cell, parts=Plant(**parts), **environment)
     _, lines, _ = told(tmp_path / "one", tmp_path / "two")
     assert lines[1].startswith(f"likely cause: {cause}")
+
+
+@pytest.mark.parametrize(
+    ("differ_after", "first"), [(1, "another number of threads"), (None, "another number of steps")]
+)
+def test_a_number_of_steps_comes_last_where_trainings_part_before_one_ends(
+    differ_after: int | None, first: str
+) -> None:
+    changes = [Change("train.steps", 44, 20), Change("threads", 1, 2), Change("host", "a", "b")]
+    parted = Parting(
+        20, False, data_step=21, loss_step=21, equal_after=None, differ_after=differ_after, evaluation=True
+    )
+    found = [cause.name for cause in causes(changes, parted)]
+    assert found[0] == first and set(found[:2]) == {"another number of threads", "another number of steps"}
 
 
 def test_other_data_show_by_their_digest(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from runner import certify
 from runner.analysis.certify import certificate_of
 from runner.analysis.side import side_of
 from runner.analysis.statement import certified_words, fixed_bound, held_words
+from runner.cell import Cell
 from runner.certificate import Certificate
 from runner.errors import StudyError
 from runner.layout import record_file, series_file
@@ -40,6 +41,13 @@ def test_a_certificate_has_the_bits_of_the_study(tmp_path: Path) -> None:
     assert bits.data[1] == f"{2:016x}{3:016x}" and len(bits.data) == 16
     assert cell.environment == HERE | {"hash_seed": None} | dict.fromkeys(cell.environment.keys() - HERE.keys())
     assert cell.metrics == {"accuracy": 0.9, "loss": 0.3} and len(cell.step_ms) == 3
+
+
+def test_the_next_command_is_one_that_works(tmp_path: Path) -> None:
+    script = Cell(CELL.config | {"phase": "attach"})
+    called(certify.main, steady(tmp_path / "ours").folder, "--out", tmp_path / "c.json")
+    _, lines, _ = called(certify.main, steady(tmp_path / "script", script).folder, "--out", tmp_path / "c.json")
+    assert lines[-1].startswith(f"replaced {tmp_path / 'c.json'}; attach again, and `python -m runner.compare")
 
 
 def test_equal_records_give_equal_bytes(tmp_path: Path) -> None:

@@ -136,10 +136,14 @@ def test_a_changed_or_truncated_certificate_is_refused_before_anything_is_measur
     assert not (tmp_path / "s").exists()
 
 
-@pytest.mark.parametrize("words", [["seeds.base=3"], ["trials"], ["trials=1", "trials=2"], ["+model.args.width=3"]])
+@pytest.mark.parametrize("words", [["seeds.base=3"], ["trials"], ["tracking=off"], ["+model.args.width=3"], ["b.json"]])
 def test_only_what_says_where_and_how_often_can_be_given(folder: Path, words: list[str]) -> None:
     message = refused(folder / "certificate.json", *words)
-    assert message.startswith(f"{words[-1]}: give each of these at most once: trials=..., study=...")
+    assert message.startswith(f"{words[-1]}: a check takes one certificate and, of keys, trials=..., study=...")
+
+
+def test_a_key_is_given_once(folder: Path) -> None:
+    assert refused(folder / "certificate.json", "trials=1", "trials=2").startswith("trials=2: trials is there already")
 
 
 def test_a_folder_of_other_files_is_left_alone(folder: Path, tmp_path: Path) -> None:

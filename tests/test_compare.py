@@ -314,6 +314,22 @@ def test_scripts_that_end_after_other_numbers_of_steps_got_no_other_data(tmp_pat
     assert code == 1 and "does not repeat" not in "".join(lines)
 
 
+def test_a_number_of_steps_is_no_cause_of_what_differs_before_one_ends(tmp_path: Path) -> None:
+    attached(tmp_path / "one", 5, 5)
+    study = Study.open(attached(tmp_path / "two", 3, 3))
+    for record in study.records():
+        assert record.digests
+        digests = replace(record.digests, steps=record.digests.steps | {"1": digest("others")})
+        other = replace(record, digests=digests, environment=record.environment | {"threads": 8})
+        other.write(record_file(study.trial_folder(record.cell, record.number)))
+    _, lines, _ = told(tmp_path / "one", tmp_path / "two")
+    assert lines[1] == "likely cause: another number of threads: threads 16 in A, 8 in B"
+    assert (
+        "differs from step 1: weights after step 1; the same: initial weights, data of the 3 steps of both" in lines[2]
+    )
+    assert "losses of the 3 steps of both" in lines[2]
+
+
 def test_the_chain_of_a_script_that_ends_early_names_no_data(tmp_path: Path) -> None:
     lines = why.told(Study.open(attached(tmp_path / "one", 3, 5)))
     assert "  steps       different numbers of them: none took fewer than 3, some took more" in lines

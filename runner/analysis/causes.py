@@ -50,7 +50,8 @@ _IMPLIED = {
 # The environment says these too, as the process found them.
 _SAID_BY_ENVIRONMENT = ("threads", "device")
 # What hints at a cause at most: a look into the operations says more.
-WEAK = {*_NAMES[_NAMES.index("another revision of the code in the working folder") :]}
+_FIRST_WEAK = "another revision of the code in the working folder"
+WEAK = {*_NAMES[_NAMES.index(_FIRST_WEAK) :]}
 LONGEST = 48
 
 
@@ -117,6 +118,9 @@ def _order(parted: Parting, own_data: bool) -> list[str]:
     order = list(_NAMES)
     if parted.by_end:
         order = ["another number of steps", *order]
+    if parted.within:  # more steps later have had no effect there, unless by way of the schedule
+        order.remove("another number of steps")
+        order.insert(order.index(_FIRST_WEAK), "another number of steps")
     if not _parts_by_data(parted):  # then no setting of the data has had an effect
         order = [*(name for name in order if name != "other data"), "other data"]
     elif own_data:

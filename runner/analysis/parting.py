@@ -36,6 +36,11 @@ class Parting:
         return min(found, default=None)
 
     @property
+    def within(self) -> bool:
+        """Whether something differs that all have come to: before the first step, or in one that all took."""
+        return self.first is not None and self.first[0] <= self.steps
+
+    @property
     def by_end(self) -> bool:
         """Whether nothing differs up to the end of the shortest training, and others go on."""
         return self.data_step == self.steps + 1 and self.first == (self.data_step, 0)

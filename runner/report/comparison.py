@@ -130,13 +130,22 @@ def _rungs(parted: Parting, subject: str, evaluated: bool) -> list[tuple[str, bo
     checkpoint = f"{subject} after step {parted.differ_after}"
     if parted.equal_after is not None:
         checkpoint += f" (equal after step {parted.equal_after})"
-    series = [(name, step) for name, step in (("data", parted.data_step), ("losses", parted.loss_step))]
     return [
         ("initial weights", parted.initial),
-        *((f"{name} from step {step}" if step else name, step is not None) for name, step in series),
+        _series("data", parted.data_step, parted),
+        _series("losses", parted.loss_step, parted),
         (checkpoint if parted.differ_after is not None else subject, parted.differ_after is not None),
         *([("evaluation", parted.evaluation)] if evaluated else []),
     ]
+
+
+def _series(name: str, step: int | None, parted: Parting) -> tuple[str, bool]:
+    """Data or losses in words; that one training goes on is no difference where something differs before."""
+    if step is None:
+        return name, False
+    if step > parted.steps and parted.within:
+        return f"{name} of the {parted.steps} steps of both", False
+    return f"{name} from step {step}", True
 
 
 def _speed(pair: Pair, names: tuple[str, str]) -> str:

@@ -13,8 +13,12 @@ def headline(summary: dict[str, Any]) -> str:
 
 def _named(configs: list[dict[str, Any]], key: str) -> str:
     values = [config.get(key) for config in configs]
-    names = dict.fromkeys(str(value.get("name")) if isinstance(value, dict) else str(value) for value in values)
-    return " and ".join(names)
+    return " and ".join(dict.fromkeys(map(_name, values)))
+
+
+def _name(group: Any) -> str:
+    """What a user's own model or data set is called by, else the name of the setting."""
+    return str(group.get("_target_") or group.get("name")) if isinstance(group, dict) else str(group)
 
 
 def _device(environment: dict[str, Any]) -> str:

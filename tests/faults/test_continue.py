@@ -46,7 +46,7 @@ def test_a_complete_study_is_left_as_it_is(study: Study) -> None:
     code, said = done(*COMMAND, folder=study.folder.parent)
     assert code == 0, said
     assert "4 trials, each in a process of its own; 4 of them are there" in said
-    assert "[" not in said.partition("report:")[0].partition("there\n")[2].partition("custom on custom")[0]
+    assert "[" not in said.partition("report:")[0].partition("there\n")[2].partition(", precision ")[0]
     assert {name: data for name, data in contents(study.folder).items() if not name.startswith("hydra/")} == before
 
 
