@@ -18,7 +18,7 @@ if _by_name or os.path.basename(sys.argv[0] if sys.argv else "") == "cudnn-runne
 
     quiet_ctrl_c()
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _here = Path(__file__).resolve().parent
 

@@ -34,6 +34,7 @@ def main() -> int:
     certificate = Certificate.read(asked.certificate)
     folder, words = _given(asked.words)
     _checkable(certificate, asked.certificate)
+    _unused(folder)
     code = remeasure(certificate, folder, words)
     if code:
         print(f"cannot be measured: the study ended with {code}, see above and {folder}", file=sys.stderr)
@@ -73,6 +74,12 @@ def _checkable(certificate: Certificate, path: Path) -> None:
             raise StudyError(f"{path}: cells.{place}.config {wrong}, so this cell cannot be measured; {way_out}")
 
 
+def _unused(folder: Path) -> None:
+    """Raise StudyError for a study that has trials: of another day, other code, or those the certificate is made of."""
+    if Study(folder).record_files():
+        raise StudyError(f"study={folder}: has trials already, and a check measures anew; name a new folder, or none")
+
+
 def _answer(certificate: Certificate, name: str, folder: Path) -> int:
     """Print what came out; the exit code."""
     from runner.analysis.comparison import compare_sides  # takes its time, as scipy.stats does
@@ -83,7 +90,8 @@ def _answer(certificate: Certificate, name: str, folder: Path) -> int:
     print_lines(check_lines(found))
     if found.alone[0] or found.ambiguous[0] or found.sides[1].lost:
         return REFUSED
-    return 0 if not found.of("differs") and not found.of("unsteady") else DIFFERS
+    changed = found.alone[1] or found.ambiguous[1]  # the code or the environment, from one trial to the next
+    return DIFFERS if changed or found.of("differs") or found.of("unsteady") else 0
 
 
 if __name__ == "__main__":

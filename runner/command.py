@@ -1,5 +1,6 @@
 """How a command beside the study's own ends: in one line, whatever stops it, and with a code that says so."""
 
+import errno
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -23,7 +24,8 @@ def command(main: Callable[[], int]) -> Callable[[], int]:
         except (StudyError, ConfigError) as error:
             return _said(str(error), REFUSED)
         except OSError as error:
-            way_out = "see to it that it can be read and written, or name another one"
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            way_out = "make room" if full else "see to it that it can be read and written, or name another one"
             return _said(f"{error.filename or 'input or output'}: {reason(error)}; {way_out}", REFUSED)
         except KeyboardInterrupt as error:
             code = 128 + error.signal if isinstance(error, Terminated) else INTERRUPTED

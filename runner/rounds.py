@@ -47,7 +47,7 @@ def in_order(cells: list[Asked], study: str, number: int) -> list[Asked]:
     Seeded by the study's id and the round, so that the same study has the same order again.
     """
     shuffled = list(cells)
-    random.Random(f"{study}/{number}").shuffle(shuffled)
+    random.Random(f"{study}/{number}".encode(errors="surrogateescape")).shuffle(shuffled)  # a folder may be named so
     return shuffled
 
 

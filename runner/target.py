@@ -95,10 +95,23 @@ def _said(error: BaseException) -> str:
 def source_digest(config: dict[str, Any]) -> str | None:
     """The digest of the files that define what a user named in `model` and `dataset`; None if they named nothing.
 
-    Trials before and after a change there must not be pooled. What these files import is not looked at.
+    Those are the module that the name is taken from, the one that defines it (a package may only pass it on), and those
+    of a class's bases. Trials before and after a change there must not be pooled. What else these files import is not
+    looked at.
     """
     targets = [config[group]["_target_"] for group in ("model", "dataset") if "_target_" in config[group]]
-    modules = [import_module(target.rpartition(".")[0]) for target in targets]
-    files = sorted({str(module.__file__) for module in modules if getattr(module, "__file__", None)})
+    files = sorted({str(file) for target in targets for file in _files(target)})
     content = b"".join(Path(file).read_bytes() for file in files)
     return hashlib.sha256(content).hexdigest()[:8] if files else None
+
+
+def _files(target: str) -> Iterator[str]:
+    """The files that define what a target names, without those of PyTorch: its version is recorded."""
+    module_name, _, name = target.rpartition(".")
+    found = getattr(import_module(module_name), name)
+    classes = found.__mro__ if isinstance(found, type) else (found,)
+    names = [module_name, *(getattr(one, "__module__", None) or "" for one in classes)]
+    for one in names:
+        file = getattr(sys.modules.get(one), "__file__", None)  # Python's own types have none
+        if file and one.partition(".")[0] not in ("torch", "torchvision"):
+            yield file

@@ -82,6 +82,13 @@ def test_a_changed_setting_is_the_cause_before_the_environment(
     assert lines[1].startswith(f"likely cause: {cause}")
 
 
+def test_code_on_one_side_alone_comes_with_another_model(tmp_path: Path) -> None:
+    steady(tmp_path / "one")
+    moved(tmp_path / "two", make_cell("deterministic", model=OWN), parts=Plant(loss_step=1), code="abcd1234")
+    _, lines, _ = told(tmp_path / "one", tmp_path / "two")
+    assert lines[1].startswith("likely cause: another model: model.") and "code" not in lines[1] + lines[2]
+
+
 @pytest.mark.parametrize(
     ("differ_after", "first"), [(1, "another number of threads"), (None, "another number of steps")]
 )

@@ -146,6 +146,10 @@ def test_a_key_is_given_once(folder: Path) -> None:
     assert refused(folder / "certificate.json", "trials=1", "trials=2").startswith("trials=2: trials is there already")
 
 
+def test_a_study_that_has_trials_is_no_new_measurement(folder: Path) -> None:
+    assert "has trials already" in refused(folder / "certificate.json", f"study={folder / 'study'}")
+
+
 def test_a_folder_of_other_files_is_left_alone(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     assert "holds other files" in refused(folder / "certificate.json", f"study={tmp_path}")

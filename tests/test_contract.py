@@ -166,6 +166,15 @@ def test_the_models_own_schedule_is_stepped_after_each_step() -> None:
         trained(built(Recording), pictures(), "train.schedule=cosine")
 
 
+def test_a_schedule_that_is_none_is_refused() -> None:
+    class Forgetful(Smoothed):
+        def make_scheduler(self, optimizer: Any, steps: int) -> Any:
+            super().make_scheduler(optimizer, steps)
+
+    with pytest.raises(Refusal, match=r"make_scheduler gave a NoneType: it has to return what has step\(\)"):
+        trained(built(Forgetful), pictures())
+
+
 def evaluated(model: nn.Module, source: Any, view: str, **more: Any) -> Evaluated:
     return evaluate(model, task_of(model, view, 10), source, CPU, None, **more)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from runner.report import outlet
-from runner.report.outlet import Outlet
+from runner.report.outlet import Outlet, print_lines
 
 LINE = "x" * 99 + "\n"
 
@@ -85,6 +85,16 @@ def test_characters_that_the_encoding_lacks_and_files_in_memory(tmp_path: Path) 
     out.write("kept")
     out.flush()
     assert memory.getvalue() == "kept"
+
+
+def test_an_answer_is_printed_in_whatever_encoding_the_terminal_has(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for encoding, shown in (("ascii", "b?, ?"), ("utf-8", "b\u00fc, ?")):
+        with open(tmp_path / "out", "w", encoding=encoding) as stream:
+            monkeypatch.setattr(sys, "stdout", stream)
+            print_lines(["b\u00fc, \udcfc"])
+        assert (tmp_path / "out").read_text(encoding) == f"{shown}\n"
 
 
 SLOW = """

@@ -23,6 +23,7 @@ def test_a_round_visits_each_cell_once_and_repeats_for_the_same_study(name: str,
     ordered = in_order(cells, name, number)
     assert sorted(ordered) == cells
     assert ordered == in_order(cells, name, number)
+    assert sorted(map(str, in_order(cells, "lat\udcfc", 1))) == sorted(map(str, cells))  # a folder may be named so
 
 
 def test_orders_differ_from_round_to_round_and_use_every_place() -> None:

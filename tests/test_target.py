@@ -110,4 +110,15 @@ def test_a_change_in_what_a_user_brought_changes_its_digest(tmp_path, monkeypatc
     assert before == source_digest(config)
     (tmp_path / "changing.py").write_text("def make(): return 1")
     assert source_digest(config) != before
+    (tmp_path / "passing.py").write_text("from defining import Net")
+    (tmp_path / "defining.py").write_text("import based\nclass Net(based.Base): pass")
+    (tmp_path / "based.py").write_text("class Base: pass")
+    config["model"]["_target_"] = "passing.Net"
+    passed_on = source_digest(config)
+    for name in ("passing", "defining", "based"):
+        with (tmp_path / f"{name}.py").open("a") as file:
+            file.write("\n# changed")
+        changed = source_digest(config)
+        assert changed != passed_on, name
+        passed_on = changed
     assert source_digest({"model": {"name": "resnet"}, "dataset": {"name": "digits"}}) is None

@@ -96,6 +96,8 @@ def changes_of(before: Facts, after: Facts, versions: tuple[str, str]) -> list[C
     here, there = (side | {"runner": version} for side, version in zip(sides, versions, strict=True))
     keys = differing(here, there)
     changes = [Change(key, here.get(key), there.get(key)) for key in keys]
+    if {"model.name", "dataset.name"} & {*keys}:  # code on one side alone comes with the other's being ours
+        changes = [one for one in changes if one.key != "code" or None not in (one.before, one.after)]
     implied = {kind for change in changes for kind in _IMPLIED.get(change.kind, ())}
     return [change for change in changes if change.kind not in implied]
 

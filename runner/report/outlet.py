@@ -79,10 +79,14 @@ class Outlet:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print an answer. To a reader that is gone, as `head` is, the rest is not said: the answer stays the same."""
+    """Print an answer. To a reader that is gone, as `head` is, the rest is not said: the answer stays the same.
+
+    A character that the encoding lacks goes out as "?".
+    """
+    encoding = sys.stdout.encoding or "utf-8"
     try:
         for line in lines:
-            print(line)
+            print(line.encode(encoding, errors="replace").decode(encoding))
         print(end="", flush=True)
     except OSError:
         _drop_from_now_on(sys.stdout.fileno())

@@ -95,4 +95,7 @@ def scheduler_of(task: Task, optimizer: Optimizer, train: dict[str, Any], steps:
         return make_schedule(optimizer, train, steps)
     if train["schedule"] != "constant" or train["warmup_steps"]:
         raise Refusal("the model has a make_scheduler: train.schedule=constant and train.warmup_steps=0 go with it")
-    return task.own_scheduler(optimizer, steps)
+    scheduler = task.own_scheduler(optimizer, steps)
+    if not callable(getattr(scheduler, "step", None)):
+        raise Refusal(f"the model's make_scheduler gave a {type(scheduler).__name__}: it has to return what has step()")
+    return scheduler
