@@ -3,6 +3,7 @@
 A DictConfig comes in, frozen dataclasses go out; after this module no DictConfig travels.
 """
 
+import json
 import math
 import re
 from dataclasses import asdict, fields, replace
@@ -13,6 +14,7 @@ from omegaconf.errors import ConfigKeyError, MissingMandatoryValue, OmegaConfBas
 
 from runner.duration import seconds_of
 from runner.errors import ConfigError
+from runner.jsonfile import canonical
 from runner.plan import Plan
 from runner.recipe import Published, Recipe, check_row
 from runner.schema_attach import Attach
@@ -129,6 +131,9 @@ def _check_bounds(group: Any, prefix: str) -> None:
         value, bounds = getattr(group, item.name), item.metadata
         if value is None:
             continue
+        if isinstance(value, dict) and json.loads(canonical(value)) != value:
+            allowed = "text, finite numbers, true, false, null, and lists and objects of these, with text as keys"
+            raise ConfigError(f"{prefix}{item.name}", value, f"is handed on as JSON: {allowed}")
         for one in value if isinstance(value, list) else [value]:
             if "one_of" in bounds and one not in bounds["one_of"]:
                 choices = ", ".join(str(choice) for choice in bounds["one_of"])

@@ -123,6 +123,12 @@ FAMILIES = {**GROUPS, **{f"model={name}": kind for name, kind in MODELS.items()}
 }
 
 
+@pytest.mark.parametrize("value", ["inf", "nan", "[1,-inf]", "{1:a}", "{a:{b:nan}}"])
+def test_what_a_trial_could_not_be_told_is_refused_with_its_key(value: str) -> None:
+    with pytest.raises(ConfigError, match=r"model\.args.*is handed on as JSON"):
+        load(composed("model=custom", "model._target_=mine.Net", f"+model.args.x={value}"))
+
+
 def out_of_bounds() -> Iterator[Any]:
     """(option or group, key, a value that its bounds forbid), for every bounded field."""
     for family, kind in [*FAMILIES.items(), ("", Settings)]:

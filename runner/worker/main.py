@@ -17,6 +17,7 @@ from runner.worker.interpreter import IDENTITY
 from runner.worker.seen import Seen
 
 OWN = ("model", "dataset")  # where a user may name code
+MOST_LINES = 6  # of what an error says: PyTorch lists backends on a hundred
 
 
 def run(argument: str) -> int:
@@ -71,7 +72,7 @@ def _probe_unwritten(seen: Seen, folder: Path) -> str | None:
 
 def _said(error: BaseException) -> str:
     """An error in words; one that ends programs says little, and nobody's Ctrl-C comes here: so its line too."""
-    said = f"{type(error).__name__}: {error}"
+    said = "\n".join(f"{type(error).__name__}: {error}".splitlines()[:MOST_LINES])  # the log has all of it
     if isinstance(error, Exception):
         return said
     frame = traceback.extract_tb(error.__traceback__)[-1]
@@ -85,7 +86,8 @@ def _where(seen: Seen) -> str:
 def _asks_for_cuda(reason: str, trial: Trial) -> str:
     """What to say where the code that a user named wants the device that this trial does without."""
     own = [f"{group}._target_={trial.config[group]['_target_']}" for group in OWN if "_target_" in trial.config[group]]
-    wants = trial.device == "cpu" and own and ("CUDA" in reason or "NVIDIA" in reason)
+    listed = "is only available for these backends" in reason  # by name, whatever was wanted
+    wants = trial.device == "cpu" and own and not listed and ("CUDA" in reason or "NVIDIA" in reason)
     return f"; {' or '.join(own)} asks for CUDA, and this trial has device=cpu" if wants else ""
 
 
