@@ -10,7 +10,7 @@ from runner.report.answer import answers, plan_line
 from runner.report.content import how_to_read
 from runner.report.markdown import markdown
 from runner.report.number import NONE
-from runner.report.table import header, more_figures, rows
+from runner.report.table import header, main_metric, more_figures, rows
 
 INFER = {"phase": "infer"}
 QUESTIONS = ("fastest", "reproducible", "balanced")
@@ -119,6 +119,16 @@ def test_more_figures_drop_what_is_empty_for_all_cells():
         ["default (F,F)", "500", NONE, "0.100", "12.0", "6400", NONE, NONE, NONE, "2.50 GB", "1.01"],
         ["benchmark (F,T)", "500", "1900", "0.100", "12.0", "6400", "90000", "12.3", "0.0123", "2.50 GB", "1.01"],
     ]
+
+
+def test_a_users_own_metric_is_among_the_more_figures() -> None:
+    summary = make_summary(("default", {}))
+    shown = main_metric(summary)
+    assert shown
+    summary["cells"][0]["metrics"]["top3"] = summary["cells"][0]["metrics"][shown]
+    names, row = more_figures(summary)
+    assert row[names.index("top3")] == rows(summary)[0][header(summary).index(shown)]
+    assert shown not in names
 
 
 @pytest.mark.parametrize(("new_shape_ms", "text"), [(-3.2, "0"), (0.0, "0"), (3.2, "3.20")])

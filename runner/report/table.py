@@ -38,9 +38,21 @@ def rows(summary: dict[str, Any]) -> list[list[str]]:
 def more_figures(summary: dict[str, Any]) -> list[list[str]]:
     """The header and the rows of the second table, without the columns that are empty for all cells."""
     cells = summary["cells"]
-    columns = [column for column in MORE if any(column.text(cell) != NONE for cell in cells)]
+    columns = [
+        column for column in [*MORE, *_other_metrics(summary)] if any(column.text(cell) != NONE for cell in cells)
+    ]
     lines = [[cell["label"], *(column.text(cell) for column in columns)] for cell in cells]
     return [["mode", *(column.name for column in columns)], *lines] if columns else []
+
+
+def _other_metrics(summary: dict[str, Any]) -> list[Column]:
+    """The figures of the evaluation that have no place in the table, a user's own among them."""
+    names = {name for cell in summary["cells"] for name in cell["metrics"]} - {main_metric(summary)}
+    return [Column(name, _metric(name)) for name in sorted(names)]
+
+
+def _metric(name: str) -> Callable[[Cell], str]:
+    return lambda cell: figure_words(cell["metrics"].get(name))
 
 
 def _columns(summary: dict[str, Any]) -> list[Column]:
@@ -60,7 +72,7 @@ def _columns(summary: dict[str, Any]) -> list[Column]:
         Column("call time / default's", lambda cell: _ratio(cell, summary), "calls"),
         Column("tuning s", tuning_words),
         Column("peak memory", lambda cell: memory(cell["speed"]["peak_memory_bytes"])),
-        *([Column(metric, lambda cell: figure_words(cell["metrics"].get(metric)))] if metric else []),
+        *([Column(metric, _metric(metric))] if metric else []),
         Column("distinct weights", _distinct, "train"),
         Column("distinct outputs", _distinct, "infer"),
         Column("distinct results", _distinct, "calls"),
