@@ -17,6 +17,10 @@ CHANGES = [
     ({"torch": "2.11.0", "driver": "570.1", "host": "node2"}, "another PyTorch: torch 2.14.1 in A, 2.11.0 in B"),
     ({"threads": 8, "torch": "2.11.0"}, "another number of threads: threads 16 in A, 8 in B"),
     ({"gpu_name": "A100", "gpu_uuid": "GPU-9", "cudnn": 90800}, "another GPU: gpu_name NVIDIA H200 in A, A100 in B"),
+    (
+        {"cpu_switches": "MKL_CBWR=COMPATIBLE", "blas": "other"},
+        "other switches of the processor: cpu_switches null in A, MKL_CBWR=COMPATIBLE in B",
+    ),
     ({"cudnn": 90800, "workspace": ":4096:8"}, "another cuDNN, CUDA or driver: cudnn 91900 in A, 90800 in B"),
     (
         {"conv_precision": "tf32", "workspace": ":4096:8"},

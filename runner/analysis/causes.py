@@ -27,6 +27,7 @@ KINDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("another GPU", ("gpu_name",)),
     ("another processor", ("cpu",)),
     ("another cuDNN, CUDA or driver", ("cudnn", "cuda", "hip", "driver")),
+    ("other switches of the processor", ("cpu_switches",)),
     ("another math library, Python or system", ("blas", "python", "platform")),
     ("other precision switches", ("conv_precision", "rnn_precision", "matmul_precision")),
     ("another workspace variable", ("workspace", "determinism.workspace")),
@@ -41,7 +42,10 @@ _NAMES = [name for name, _ in KINDS]
 _EXACT = {key: name for name, keys in KINDS for key in keys if not key.endswith(".")}
 _GROUPS = {key: name for name, keys in KINDS for key in keys if key.endswith(".")}
 # What can make other initial weights from the same seed.
-_MAKE_WEIGHTS = ("another seed", "other code of the model or data set", "another model", "another PyTorch")
+_MAKE_WEIGHTS = (
+    *("another seed", "other code of the model or data set", "another model", "another PyTorch"),
+    "other switches of the processor",
+)
 # What another one brings with it: one change, not several.
 _IMPLIED = {
     "other precision": ("other precision switches",),

@@ -22,6 +22,7 @@ ENVIRONMENT = (
     "python",
     "platform",
     "cpu",
+    "cpu_switches",
     "threads",
     "blas",
     "conv_precision",

@@ -1,9 +1,13 @@
 """What is known of this machine without torch."""
 
+import os
 import platform
 import socket
 import subprocess
 from typing import Any
+
+# Variables that have PyTorch's libraries use other instructions of the processor, and so round otherwise.
+CPU_SWITCHES = ("ATEN_CPU_CAPABILITY", "DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS")
 
 
 def host() -> dict[str, Any]:
@@ -12,6 +16,7 @@ def host() -> dict[str, Any]:
         "host": socket.gethostname(),
         "platform": platform.platform(),
         "cpu": _cpu_name(),
+        "cpu_switches": cpu_switches(),
         "git_revision": git_revision(),
     }
 
@@ -25,6 +30,11 @@ def driver() -> str | None:
         return str(pynvml.nvmlSystemGetDriverVersion())
     except Exception:  # a library boundary: a missing figure must not cost a trial
         return None
+
+
+def cpu_switches() -> str | None:
+    """Those of CPU_SWITCHES that are set, with their values; None if none is."""
+    return " ".join(f"{name}={os.environ[name]}" for name in CPU_SWITCHES if name in os.environ) or None
 
 
 def _cpu_name() -> str:
