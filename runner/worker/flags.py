@@ -17,7 +17,8 @@ def apply(config: dict[str, Any]) -> dict[str, Any]:
         setattr(torch.backends.cudnn, key, value)
     torch.use_deterministic_algorithms(determinism["algorithms"], warn_only=determinism["warn_only"])
     torch.utils.deterministic.fill_uninitialized_memory = determinism["fill_memory"]  # type: ignore[attr-defined]
-    asked |= {key: determinism[key] for key in ("algorithms", "fill_memory")}
+    torch.set_num_threads(config["threads"])
+    asked |= {key: determinism[key] for key in ("algorithms", "fill_memory")} | {"threads": config["threads"]}
     if determinism["algorithms"]:
         asked["warn_only"] = determinism["warn_only"]
     if determinism["workspace"] is not None:
@@ -47,6 +48,7 @@ def read() -> dict[str, Any]:
         "warn_only": torch.is_deterministic_algorithms_warn_only_enabled(),
         "fill_memory": torch.utils.deterministic.fill_uninitialized_memory,  # type: ignore[attr-defined]
         "workspace": os.environ.get("CUBLAS_WORKSPACE_CONFIG"),
+        "threads": torch.get_num_threads(),
         "conv_tf32": backend.conv.fp32_precision == "tf32",  # type: ignore[attr-defined]
         "rnn_tf32": backend.rnn.fp32_precision == "tf32",  # type: ignore[attr-defined]
         "matmul_tf32": torch.backends.cuda.matmul.fp32_precision == "tf32",

@@ -44,7 +44,6 @@ def session(trial: Trial, seen: Seen, told: Path) -> Result:
     """
     others = covariates.compute_processes() if trial.device != "cpu" else {}  # this process has not started CUDA yet
     config, device = trial.config, usable(trial.device)
-    torch.set_num_threads(config["threads"])
     seen.flags["default"] = flags.read()  # PyTorch's own: nobody has set anything yet
     seen.flags["requested"] = flags.apply(config)
     seen.flags["before"] = flags.read()
