@@ -160,6 +160,10 @@ WRONG: dict[str, tuple[list[str], list[str]]] = {
         [PLAIN, "+model.args.depth=3", *PLAIN_DATA],
         ["=planted.Plain", "'depth'", "it takes (width: int = 16)"],
     ),
+    "no parameters": (
+        ["model=custom", "model._target_=torch.nn.Flatten", *PLAIN_DATA],
+        ["the model has no parameters: there is nothing to train"],
+    ),
     "constructor": (bad("raises"), ["model._target_=brought.Bad: ValueError: width must be even"]),
     "outputs": (bad("outputs"), ["the model gives (8, 7)", "(8, 10)"]),
     "loss": (bad("vector"), ["the loss is float32 (8,)", "one element is needed"]),

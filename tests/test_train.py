@@ -203,6 +203,34 @@ def test_weights_are_parameters_and_buffers_in_order() -> None:
     assert len(weights(model)) == len(list(model.parameters())) + len(list(model.buffers()))
 
 
+class Adapter(Noisy):
+    """A model that saves nothing, and has a buffer that is never saved."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("unsaved", torch.ones(3), persistent=False)
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        return {}
+
+
+def test_what_a_model_does_not_save_is_looked_at_all_the_same() -> None:
+    model = Adapter()
+    before = digest(weights(model))
+    assert len(weights(model)) == len(list(model.parameters())) + len(list(model.buffers()))
+    model.unsaved[0] = 2
+    assert digest(weights(model)) != before
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_weights_are_those_of_the_state_dict_in_its_order(shared: bool) -> None:
+    block = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+    model = nn.Sequential(block, nn.LSTM(3, 4, 2, bidirectional=True), block if shared else nn.Linear(3, 3))
+    model.register_parameter("own", nn.Parameter(torch.ones(2)))
+    saved = [one.data_ptr() for one in model.state_dict().values()]
+    assert [one.data_ptr() for one in weights(model)] == saved
+
+
 class Ticking(Plain):
     """A host whose time passes only where it is told to: 3 ms in the forward pass, 2 in the backward pass."""
 

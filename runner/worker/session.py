@@ -58,6 +58,8 @@ def session(trial: Trial, seen: Seen, told: Path) -> Result:
         card = covariates.find_card(device)
         if work.calls:
             return call(work, card, others, seen, start)
+        if next(work.model.parameters(), None) is None:
+            raise Refusal("the model has no parameters: there is nothing to train, and nothing to compare")
         seen.probe = probe_of(trial, work.model, device)
         clock, telling = work.clock(card), Telling(told, work.steps, loss_reader(device))
         with watched(clock, card, others, seen):

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from runner.data.nested import form, tensors
 from runner.errors import Refusal
@@ -121,5 +122,10 @@ def laid_out(inputs: Any, dtype: torch.dtype | None) -> Any:
 
 
 def weights(model: nn.Module) -> list[Tensor]:
-    """Everything that training changes: parameters and buffers, in the order of the state dict."""
-    return list(model.state_dict().values())
+    """Everything that training changes: parameters and buffers, in the order of a state dict.
+
+    Not the state dict itself: a model may have its own, which leaves some out, and it has only buffers to be saved.
+    """
+    own = [*model._parameters.values(), *model._buffers.values()]
+    found = [one if is_lazy(one) else one.detach() for one in own if one is not None]
+    return [*found, *(one for child in model._modules.values() if child is not None for one in weights(child))]
