@@ -47,11 +47,13 @@ def _given(words: Sequence[str]) -> tuple[Path, list[str]]:
     from runner.job import new_study
 
     given = {}
+    allowed = ", ".join(f"{one}=..." for one in ALLOWED)
     for word in words:
         key, equals, value = word.partition("=")
-        allowed = ", ".join(f"{one}=..." for one in ALLOWED)
         if key not in ALLOWED or not equals:
-            raise StudyError(f"{word}: a check takes one certificate and, of keys, {allowed}; all others are its own")
+            raise StudyError(
+                f"{word}: a check takes one certificate and these keys: {allowed}; the rest is the certificate's"
+            )
         if key in given:
             raise StudyError(f"{word}: {key} is there already; give each of these at most once: {allowed}")
         given[key] = value
@@ -77,7 +79,8 @@ def _checkable(certificate: Certificate, path: Path) -> None:
 def _unused(folder: Path) -> None:
     """Raise StudyError for a study that has trials: of another day, other code, or those the certificate is made of."""
     if Study(folder).record_files():
-        raise StudyError(f"study={folder}: has trials already, and a check measures anew; name a new folder, or none")
+        remedy = "also after one that was broken off; name a new folder, or none"
+        raise StudyError(f"study={folder}: has trials already, and a check measures anew, {remedy}")
 
 
 def _answer(certificate: Certificate, name: str, folder: Path) -> int:

@@ -29,7 +29,7 @@ def command(main: Callable[[], int]) -> Callable[[], int]:
             return _said(f"{error.filename or 'input or output'}: {reason(error)}; {way_out}", REFUSED)
         except KeyboardInterrupt as error:
             code = 128 + error.signal if isinstance(error, Terminated) else INTERRUPTED
-            return _said(f"broken off ({reason_of(error)}): the same command goes on, or begins anew", code)
+            return _said(f"broken off ({reason_of(error)}); give the same command again", code)
 
     return ended
 

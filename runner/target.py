@@ -100,9 +100,9 @@ def source_digest(config: dict[str, Any]) -> str | None:
     looked at.
     """
     targets = [config[group]["_target_"] for group in ("model", "dataset") if "_target_" in config[group]]
-    files = sorted({str(file) for target in targets for file in _files(target)})
-    content = b"".join(Path(file).read_bytes() for file in files)
-    return hashlib.sha256(content).hexdigest()[:8] if files else None
+    files = {file for target in targets for file in _files(target)}
+    contents = sorted(Path(file).read_bytes() for file in files)  # wherever they lie
+    return hashlib.sha256(b"".join(contents)).hexdigest()[:8] if files else None
 
 
 def _files(target: str) -> Iterator[str]:
@@ -110,8 +110,8 @@ def _files(target: str) -> Iterator[str]:
     module_name, _, name = target.rpartition(".")
     found = getattr(import_module(module_name), name)
     classes = found.__mro__ if isinstance(found, type) else (found,)
-    names = [module_name, *(getattr(one, "__module__", None) or "" for one in classes)]
-    for one in names:
+    own = [getattr(one, "__module__", None) for one in classes]
+    for one in [module_name, *(name for name in own if isinstance(name, str))]:
         file = getattr(sys.modules.get(one), "__file__", None)  # Python's own types have none
         if file and one.partition(".")[0] not in ("torch", "torchvision"):
             yield file

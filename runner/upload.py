@@ -70,7 +70,8 @@ def upload(study: Study, uri: str, experiment: str | None = None) -> int:
     there = "1 trial is" if len(records) == 1 else f"{len(records)} trials are"
     print_lines([f"{there} in MLflow at {shown}, {sent} of them sent now, {took}"])
     if lacking:
-        print(f"{study.folder}: lacks trials that MLflow shows as finished; the runs above them are left as they are")
+        said = "lacks trials that MLflow shows as finished; the runs above them are left as they are"
+        print_lines([one_line(f"{study.folder}: {said}")])
     for message in summary["damaged"]:
         print(one_line(message), file=sys.stderr)
     return UNSENT if summary["damaged"] else 0

@@ -139,7 +139,7 @@ def test_a_changed_or_truncated_certificate_is_refused_before_anything_is_measur
 @pytest.mark.parametrize("words", [["seeds.base=3"], ["trials"], ["tracking=off"], ["+model.args.width=3"], ["b.json"]])
 def test_only_what_says_where_and_how_often_can_be_given(folder: Path, words: list[str]) -> None:
     message = refused(folder / "certificate.json", *words)
-    assert message.startswith(f"{words[-1]}: a check takes one certificate and, of keys, trials=..., study=...")
+    assert message.startswith(f"{words[-1]}: a check takes one certificate and these keys: trials=..., study=...")
 
 
 def test_a_key_is_given_once(folder: Path) -> None:

@@ -30,7 +30,7 @@ def stopped(module: str, number: int) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_sigterm_ends_a_command_with_a_line_and_143(module: str) -> None:
-    said = "broken off (ended by SIGTERM): the same command goes on, or begins anew\n"
+    said = "broken off (ended by SIGTERM); give the same command again\n"
     assert stopped(module, signal.SIGTERM) == (143, "", said)
 
 
@@ -39,7 +39,7 @@ def test_sigterm_ends_a_command_with_a_line_and_143(module: str) -> None:
     [(signal.SIGINT, 130, "interrupted from the keyboard"), (signal.SIGHUP, 129, "ended by SIGHUP")],
 )
 def test_so_do_ctrl_c_and_a_closed_terminal(number: signal.Signals, code: int, why: str) -> None:
-    said = f"broken off ({why}): the same command goes on, or begins anew\n"
+    said = f"broken off ({why}); give the same command again\n"
     assert stopped("runner.compare", number) == (code, "", said)
 
 

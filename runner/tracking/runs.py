@@ -125,8 +125,8 @@ def set_states(runs: StudyRuns, study: Study, records: list[Record], working: bo
 def kept(runs: StudyRuns, study: Study, records: Iterable[Record]) -> set[str]:
     """The runs above trials that are left alone: MLflow shows all these finished, the folder lacks some.
 
-    It is a copy without them. With the run of the study stay those of all its cells: their ratios need the whole. One
-    search, and none where the folder has all trials.
+    It is a copy without them, or they were removed. With the run of the study stay those of all its cells: their ratios
+    need the whole. One search a call, and none where the folder has all trials.
     """
     asked = {(cell, number) for cell in runs.cells for number in range(study.asked()["rounds"])}
     there = {(record.cell, record.number): record.complete for record in records}

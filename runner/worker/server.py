@@ -46,14 +46,19 @@ def serve(parent: int, modules: list[str]) -> None:
     with os.fdopen(requests, "rb", buffering=0) as incoming:
         for line in incoming:
             request = json.loads(line)
-            _preload([name for name in request.get("modules", []) if name not in sys.modules])
+            missing = [name for name in request.get("modules", []) if name not in sys.modules]
+            if missing:
+                _preload(missing)
             child = _fork(request, incoming.fileno(), replies)
             _reply(replies, {"pid": child})
             _reply(replies, {"status": _wait(child, incoming.fileno(), wakeup)})
 
 
 def _preload(modules: list[str]) -> None:
-    """Import what the trials will need; what cannot be imported will fail in the trial, with its own message."""
+    """Import what trials will need, and freeze all that is there.
+
+    What cannot be imported will fail in the trial, with its own message.
+    """
     for name in modules:
         try:
             importlib.import_module(name)

@@ -124,8 +124,10 @@ def laid_out(inputs: Any, dtype: torch.dtype | None) -> Any:
 def weights(model: nn.Module) -> list[Tensor]:
     """Everything that training changes: parameters and buffers, in the order of a state dict.
 
-    Not the state dict itself: a model may have its own, which leaves some out, and it has only buffers to be saved.
+    Not the state dict itself: a model may have its own, which leaves some out, and none has buffers with
+    persistent=False.
     """
     own = [*model._parameters.values(), *model._buffers.values()]
+    # One that takes its shape from the first batch cannot be detached before that.
     found = [one if is_lazy(one) else one.detach() for one in own if one is not None]
     return [*found, *(one for child in model._modules.values() if child is not None for one in weights(child))]
