@@ -83,7 +83,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
     A character that the encoding lacks goes out as "?".
     """
-    encoding = sys.stdout.encoding or "utf-8"
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # there is no file where Python was started without
     try:
         for line in lines:
             print(line.encode(encoding, errors="replace").decode(encoding))
