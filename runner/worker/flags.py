@@ -17,8 +17,10 @@ def apply(config: dict[str, Any]) -> dict[str, Any]:
         setattr(torch.backends.cudnn, key, value)
     torch.use_deterministic_algorithms(determinism["algorithms"], warn_only=determinism["warn_only"])
     torch.utils.deterministic.fill_uninitialized_memory = determinism["fill_memory"]  # type: ignore[attr-defined]
-    torch.set_num_threads(config["threads"])
-    asked |= {key: determinism[key] for key in ("algorithms", "fill_memory")} | {"threads": config["threads"]}
+    asked |= {key: determinism[key] for key in ("algorithms", "fill_memory")}
+    if "threads" in config:  # a script as it is has its own number
+        torch.set_num_threads(config["threads"])
+        asked["threads"] = config["threads"]
     if determinism["algorithms"]:
         asked["warn_only"] = determinism["warn_only"]
     if determinism["workspace"] is not None:
