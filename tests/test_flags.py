@@ -48,6 +48,12 @@ def test_the_other_switches_of_cudnn_are_read_back_as_asked(key: str, value: obj
     assert asked[key] == after[key] == value
 
 
+def test_the_number_of_threads_is_read_back_as_asked(apply: Apply) -> None:
+    before, asked, after = apply("threads=3")
+    assert before["threads"] != 3  # that of the forkserver's variables
+    assert asked["threads"] == after["threads"] == 3
+
+
 @pytest.mark.parametrize("precision", ["default", "fp32", "tf32", "bf16", "fp16"])
 def test_every_precision_is_read_back_as_asked(precision: str, apply: Apply) -> None:
     before, asked, after = apply(f"precision={precision}")
