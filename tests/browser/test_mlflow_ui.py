@@ -184,8 +184,8 @@ def test_four_cells_compared_show_speed_and_variance_by_name(
     pages.get_by_role("switch", name="Parameters - Show diff only").click()
     pages.get_by_role("rowheader", name="threads", exact=True).wait_for(state="hidden")
     keep(pages, "compare", tmp_path)
-    for name, said in figures.items():
-        assert metric_of(pages, name) == pytest.approx(said, abs=6e-4), name  # the page rounds to three places
+    for name, said in figures.items():  # the page shows 9.142, 10.14, 100.1
+        assert metric_of(pages, name) == pytest.approx(said, rel=6e-4, abs=6e-4), name
 
 
 def test_the_curves_of_a_cell_lie_over_each_other(server: str, four: Study, pages: "Page", tmp_path: Path) -> None:
