@@ -105,7 +105,8 @@ def _typed(group: type[Group], values: Any, prefix: str) -> Group:
         result = OmegaConf.to_object(OmegaConf.merge(node, values))
     except ConfigKeyError as error:
         key = str(error.full_key)
-        raise ConfigError(f"{prefix}{key}", values.get(key), f"no such key; there are {_names(group)}") from error
+        said = f"no such key{_meant(key)}; there are {_names(group)}"
+        raise ConfigError(f"{prefix}{key}", values.get(key), said) from error
     except MissingMandatoryValue as error:
         missing = next(item.name for item in fields(group) if item.name not in values)  # type: ignore[arg-type]
         raise ConfigError(f"{prefix}{missing}", "(deleted)", "is needed; leave it in") from error
@@ -120,6 +121,12 @@ def _typed(group: type[Group], values: Any, prefix: str) -> Group:
 
 def _first(error: Exception) -> str:
     return str(error).splitlines()[0]
+
+
+def _meant(key: str) -> str:
+    """The keys of that name in any group, since Hydra's own advice after `steps=10` is `+steps=10`."""
+    there = [f"{name}.{key}" for name, group in GROUPS.items() if key in (item.name for item in fields(group))]
+    return f" (did you mean {' or '.join(there)}?)" if there else ""
 
 
 def _names(group: Any) -> str:

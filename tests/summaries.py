@@ -52,6 +52,7 @@ SPEED: dict[str, Any] = {
     "peak_reserved_bytes": 2_500_000_000,
     "left_out": [],
     "power_capped": 0,
+    "crowded": 0,
     "expected_s": None,
     "ratio_to_baseline": RATIO,
 }

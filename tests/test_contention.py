@@ -7,7 +7,7 @@ from factory import GPU, Plant, make_cell, make_record, make_sample, make_study
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.analysis.contention import doubts, power_capped, timed
+from runner.analysis.contention import crowded, doubts, power_capped, timed
 from runner.analysis.looks import Looks
 from runner.analysis.ratio import compare, pairs_of
 from runner.analysis.speed import speed_figures
@@ -39,6 +39,22 @@ def test_nothing_else_that_holds_a_clock_down_does(reasons):
     record = seen(after={"throttle_reasons": reasons, "power_violation_ns": 9_000_000_000})
     assert doubts(record) == []
     assert power_capped(record) is ("sw_power_cap" in reasons)
+
+
+@pytest.mark.parametrize(
+    ("before", "busy"),
+    [
+        ({"load_1min": 3.01, "cores": 2}, True),
+        ({"load_1min": 3.0, "cores": 2}, False),
+        ({"load_1min": 3.01, "cores": 16}, False),
+        ({"load_1min": 3.01}, False),  # a record of before the cores were kept
+        ({"load_1min": None, "cores": None}, False),
+    ],
+)
+def test_a_busy_host_is_one_with_half_as_much_again_to_run_as_it_has_cores_and_counts(before, busy):
+    record = seen(before=before, after={"load_1min": 99.0, "cores": 2})
+    assert crowded(record) is busy
+    assert timed([record]) == [record]
 
 
 @pytest.mark.parametrize(("lost_ms", "counts"), [(0, True), (99, True), (101, False)])

@@ -1,5 +1,6 @@
 """The state of the device, from a library whose answers are set by hand."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -118,7 +119,7 @@ FIGURES = {
 
 
 def without_load(found: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in found.items() if name != "load_1min"}
+    return {name: value for name, value in found.items() if name not in ("load_1min", "cores")}
 
 
 def test_every_figure_has_its_name_and_unit(nvml: Nvml) -> None:
@@ -128,8 +129,9 @@ def test_every_figure_has_its_name_and_unit(nvml: Nvml) -> None:
 def test_a_cpu_has_the_load_of_its_host_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
     assert find_card(torch.device("cpu")) is None
     found = before(None, {})
-    assert list(found) == ["load_1min"]
+    assert list(found) == ["load_1min", "cores"]
     assert found["load_1min"] >= 0  # type: ignore[operator]
+    assert found["cores"] == os.cpu_count()
     assert capsys.readouterr().out == ""
 
 
@@ -212,7 +214,7 @@ def test_a_card_that_the_library_does_not_know_costs_one_line(
     spoil(nvml)
     assert compute_processes() == {}
     card = find_card(CUDA)
-    assert (card, energy_reader(card), list(before(card, {}))) == (None, None, ["load_1min"])
+    assert (card, energy_reader(card), list(before(card, {}))) == (None, None, ["load_1min", "cores"])
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
@@ -240,6 +242,6 @@ def test_a_trial_that_fails_in_a_step_leaves_the_state_before_and_after(tmp_path
     record, _ = one_trial(planted_cell("Fails", "+model.args.step=3", "+model.args.how=raise"), tmp_path)
     assert record.outcome == "failed"
     assert {moment: list(found) for moment, found in record.covariates.items()} == {
-        "before": ["load_1min"],
-        "after": ["load_1min"],
+        "before": ["cores", "load_1min"],
+        "after": ["cores", "load_1min"],
     }

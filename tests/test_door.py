@@ -16,6 +16,7 @@ REFUSED = [
     (["cudnn=fast"], ["cudnn/fast", "default", "deterministic_benchmark"]),
     (["nonsense=1"], ["nonsense"]),
     (["+nonsense=1"], ["nonsense", "no such key", "trials"]),
+    (["+steps=10"], ["steps=10", "did you mean probe.steps or train.steps or plan.steps?"]),
     (["train.nonsense=1"], ["nonsense"]),
     (["+train.nonsense=1"], ["train.nonsense", "no such key", "batch_size"]),
     (["cudnn.deterministic=maybe"], ["cudnn.deterministic", "maybe", "bool"]),

@@ -19,6 +19,12 @@ def test_figure_by_hand():
     assert figure.ci95 == pytest.approx((2 - half, 2 + half), rel=1e-6)
 
 
+def test_an_interval_ends_where_no_value_can_be():
+    upper = pytest.approx(1.5 + 0.5 * stats.t.ppf(0.975, 1))
+    assert Figure.of([1.0, 2.0], lower=0.0).ci95 == (0.0, upper)
+    assert Figure.of([1.0, 2.0]).ci95 == (pytest.approx(1.5 - 0.5 * stats.t.ppf(0.975, 1)), upper)
+
+
 def test_figure_of_one_has_no_spread_and_a_hole_no_mean():
     assert Figure.of([2.0]) == Figure(1, 2.0, min=2.0, max=2.0)
     assert Figure.of([2.0, None, 3.0]) == Figure(n=2)

@@ -151,6 +151,16 @@ def test_too_few_steps_say_how_many_would_do(shapes, needed):
     ]
 
 
+@pytest.mark.parametrize("on", ["cuda", "cpu"])
+def test_a_busy_machine_is_one_line_for_the_study(on):
+    summary = make_summary(("default", {"crowded": 2}), ("benchmark", {"crowded": 0}))
+    summary["environments"][0]["device"] = on
+    assert (
+        "the machine was busy before 2 of 10 trials, with a load above 1.5 a core: "
+        "their step times hold what else ran there"
+    ) in notes(summary)
+
+
 def test_a_power_limit_is_one_line_for_the_study():
     assert notes(make_summary(("default", {"power_capped": 2}), ("benchmark", {"power_capped": 5}))) == [
         "the power limit held the clock down in 7 of 10 trials, as is usual at full load: they count"

@@ -95,7 +95,8 @@ def counting(sample: Sample) -> list[Record]:
 
 
 def _loop(loops: Sequence[Loop]) -> LoopFigures:
-    return LoopFigures(Figure.of([one.host_s for one in loops]), Figure.of([one.done_s for one in loops]))
+    host, done = (Figure.of([getattr(one, name) for one in loops], lower=0.0) for name in ("host_s", "done_s"))
+    return LoopFigures(host, done)
 
 
 def _shape(found: Sequence[Calls], place: int, shape: str) -> ShapeFigures:
@@ -113,7 +114,7 @@ def _results(found: Sequence[Results]) -> ResultFigures:
         max_ulp=_largest(found, lambda one: one.max_ulp),
         max_relative=_largest(found, lambda one: one.max_relative),
         relative=_largest(found, lambda one: one.relative),
-        float64_error=Figure.of([one.float64_error for one in found]),
+        float64_error=Figure.of([one.float64_error for one in found], lower=0.0),
     )
 
 

@@ -7,7 +7,8 @@ What was seen of the device before and after a trial's steps decides, and nothin
 - Other processes computed on the device. `exclusive=false` alone proves nothing: others must have been seen.
 
 A power cap does not count. It is the normal state of a card at full load, and how much of it there is depends on the
-mode: leaving it out would leave out the heavier modes. It is counted beside the figures, see `power_capped`.
+mode: leaving it out would leave out the heavier modes. It is counted beside the figures, see `power_capped`. Nor does
+a busy host, to whose load the study itself adds: see `crowded`.
 
 A probe looks into the steps while they are timed: no trial of such a cell has a speed that counts, and PROBED is the
 one reason for all of them.
@@ -23,6 +24,8 @@ HEAT = ("hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_b
 POWER_CAP = "sw_power_cap"
 # The driver samples: a share this small lies within what it counts on a cool card, and shifts a median by nothing.
 LEAST_LOST = 0.01
+# A load of one a core is a study's own where its trials use every core.
+CROWDED = 1.5
 PROBED = "a probe changes timing"
 
 
@@ -39,6 +42,12 @@ def doubts(record: Record) -> list[str]:
 def power_capped(record: Record) -> bool:
     """Whether the power limit held the clock down before or after the steps, which is noted and nothing more."""
     return any(POWER_CAP in _reasons(record, moment) for moment in record.covariates)
+
+
+def crowded(record: Record) -> bool:
+    """Whether, before the steps, far more wanted to run on the host than it has cores; False where it was not read."""
+    load, cores = (_number(record, "before", name) for name in ("load_1min", "cores"))
+    return load is not None and cores is not None and load > CROWDED * cores
 
 
 def throttled(record: Record) -> list[str]:

@@ -27,8 +27,11 @@ class Figure:
     max: float | None = None
 
     @classmethod
-    def of(cls, values: Sequence[float | None]) -> "Figure":
-        """The figure of one value a trial. A missing value leaves only `n`: a mean over the rest would be selected."""
+    def of(cls, values: Sequence[float | None], lower: float = -np.inf) -> "Figure":
+        """The figure of one value a trial. A missing value leaves only `n`: a mean over the rest would be selected.
+
+        No value can be less than `lower`, and the mean's interval ends there.
+        """
         known = [float(value) for value in values if value is not None]
         if not known or len(known) < len(values):
             return cls(n=len(known))
@@ -36,7 +39,7 @@ class Figure:
             n=len(known),
             mean=float(np.mean(known)),
             sd=sample_sd(known) if len(known) > 1 else None,
-            ci95=mean_interval(known),
+            ci95=mean_interval(known, lower=lower),
             sd_ci95=sd_interval(known),
             min=min(known),
             max=max(known),
@@ -49,15 +52,15 @@ def sample_sd(values: Sequence[float]) -> float:
     return float(np.std(found, ddof=1)) if np.ptp(found) else 0.0
 
 
-def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval | None:
-    """Student's t interval of a mean, None below two values."""
+def mean_interval(values: Sequence[float], level: float = 0.95, lower: float = -np.inf) -> Interval | None:
+    """Student's t interval of a mean, None below two values. A mean that cannot be less than `lower` ends there."""
     if len(values) < 2:
         return None
     mean, error = float(np.mean(values)), sample_sd(values) / float(np.sqrt(len(values)))
     if error == 0:
         return mean, mean
     half_width = t_quantile(level, len(values) - 1) * error
-    return mean - half_width, mean + half_width
+    return max(lower, mean - half_width), mean + half_width
 
 
 def sd_interval(values: Sequence[float], level: float = 0.95) -> Interval | None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from runner.analysis.contention import doubts, power_capped
+from runner.analysis.contention import crowded, doubts, power_capped
 from runner.analysis.figure import Figure
 from runner.analysis.first_steps import StartFigures, start_figures
 from runner.analysis.host_bound import mostly_host_bound
@@ -34,7 +34,7 @@ class SpeedFigures(StartFigures):
         without CUDA, empty. groups: the same of a cell that does not tune, whose trials were disturbed.
         spread: the largest step_ms over the smallest.
     left_out: trials that finished and count in no figure of speed. power_capped: how many of the others the power
-        limit held down, which is a card's usual state at full load.
+        limit held down, which is a card's usual state at full load. crowded: how many began on a busy host.
     Memory is the maximum over all finished trials: what was enough for all. With a probe there is none either.
     """
 
@@ -58,6 +58,7 @@ class SpeedFigures(StartFigures):
     peak_reserved_bytes: int | None
     left_out: list[LeftOut]
     power_capped: int
+    crowded: int
     ratio_to_baseline: Ratio
 
 
@@ -65,7 +66,7 @@ def speed_figures(sample: Sample, baseline: Sample | None, ratio: Ratio) -> Spee
     """The speed of a sample beside its baseline's, given their ratio."""
     counted, measured = sample.timed, [] if sample.probed else sample.finished
     speeds = [record.speed for record in counted if record.speed]
-    step_ms = Figure.of([speed.step_ms for speed in speeds])
+    step_ms = Figure.of([speed.step_ms for speed in speeds], lower=0.0)
     start = start_figures(sample, None if ratio.baseline else baseline)
     groups = step_groups(counted, baseline.timed if baseline else []) if sample.cuda else []
     kind: Literal["allocated", "resident"] = "allocated" if sample.cuda else "resident"
@@ -91,6 +92,7 @@ def speed_figures(sample: Sample, baseline: Sample | None, ratio: Ratio) -> Spee
         peak_reserved_bytes=_peak(measured, "peak_reserved_bytes"),
         left_out=[LeftOut(one.number, "; ".join(why)) for one in measured if (why := doubts(one))],
         power_capped=sum(map(power_capped, counted)),
+        crowded=sum(map(crowded, counted)),
         ratio_to_baseline=ratio,
     )
 

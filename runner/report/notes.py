@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from runner.analysis.contention import PROBED
+from runner.analysis.contention import CROWDED, PROBED
 from runner.analysis.environment import ENVIRONMENT
 from runner.cell import Cell
 from runner.report.family import on_cuda
@@ -29,7 +29,7 @@ def notes(summary: dict[str, Any]) -> list[str]:
 
 
 def _study_notes(summary: dict[str, Any], cuda: dict[str, bool]) -> list[str]:
-    found = [*platform_words(summary), *_few(summary), *_environments(summary), *_p99(summary)]
+    found = [*platform_words(summary), *_few(summary), *_environments(summary), *_p99(summary), *_crowded(summary)]
     if cuda and not any(cuda.values()):
         return [
             *found,
@@ -78,6 +78,14 @@ def _counting(looks: dict[str, Any]) -> str:
 def _p99(summary: dict[str, Any]) -> list[str]:
     answered = any(phase_of(cell) == "infer" and cell["speed"]["step_ms"] for cell in summary["cells"])
     return ["a 99th percentile needs 100 steady steps"] if answered and not has_p99(summary) else []
+
+
+def _crowded(summary: dict[str, Any]) -> list[str]:
+    """What else ran on the host takes its time from a CPU's steps, and from those of a GPU that waits for the host."""
+    crowded = sum(cell["speed"]["crowded"] for cell in summary["cells"])
+    trials = sum(cell["n"] for cell in summary["cells"])
+    busy = f"the machine was busy before {crowded} of {trials} trials, with a load above {CROWDED} a core"
+    return [f"{busy}: their step times hold what else ran there"] if crowded else []
 
 
 def _power(summary: dict[str, Any]) -> list[str]:

@@ -95,14 +95,14 @@ def sample(card: Card | None) -> Sample:
 
     sm_clock_mhz, memory_clock_mhz, temperature_c, power_w, utilization_percent as they are; throttle_reasons, comma
     separated; other_processes, this one left out; since the driver was loaded thermal_violation_ns,
-    power_violation_ns, energy_mj; load_1min of the host.
+    power_violation_ns, energy_mj; of the host its load_1min and how many cores it has.
     """
     found: Sample = {}
     for name, read in READERS.items() if card else ():
         with suppress(Exception):  # a library boundary: drivers and cards differ in what they know
             found[name] = read(card.handle)  # type: ignore[union-attr]
     with suppress(OSError):
-        found["load_1min"] = os.getloadavg()[0]
+        found |= {"load_1min": os.getloadavg()[0], "cores": os.cpu_count()}
     return found
 
 
