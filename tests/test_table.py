@@ -139,7 +139,7 @@ def test_a_new_size_costs_nothing_at_least(new_shape_ms, text):
 
 def test_without_any_further_figure_there_is_no_second_table():
     none = {name: None for name in SPEED if name not in ("left_out", "plans", "groups", "ratio_to_baseline")}
-    summary = make_summary(("default", {**none, "power_capped": 0, "cold_trials": 0, "cold_by_time": 0}))
+    summary = make_summary(("default", {**none, "power_capped": 0, "crowded": 0, "cold_trials": 0, "cold_by_time": 0}))
     assert more_figures(summary) == []
     assert "More figures" not in markdown(summary)
 
