@@ -5,8 +5,10 @@ A DictConfig comes in, frozen dataclasses go out; after this module no DictConfi
 
 import json
 import math
+import pickle
 import re
 from dataclasses import asdict, fields, replace
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from omegaconf import DictConfig, OmegaConf
@@ -82,8 +84,12 @@ def _family(key: str, values: Any, families: dict[str, Any]) -> Any:
 
 
 def _recipe(values: Any) -> Recipe | None:
-    if values is None:
-        return None
+    return None if values is None else _checked_recipe(pickle.dumps(values))
+
+
+@lru_cache(maxsize=4)  # all cells of a study have the same one, and its rows take longer than the rest of a cell
+def _checked_recipe(pickled: bytes) -> Recipe:
+    values = pickle.loads(pickled)
     rows = values.get("published") if isinstance(values, dict) else None
     if not isinstance(rows, list):
         raise ConfigError("recipe.published", rows, "a list of published figures is needed; see docs/recipes.md")
