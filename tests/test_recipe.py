@@ -117,6 +117,13 @@ def test_a_sweep_over_recipes_is_refused(word: str) -> None:
     assert str(refused.value).startswith(word.partition("=")[0])
 
 
+def test_the_cells_of_a_study_share_one_recipe_which_is_checked_once() -> None:
+    cells, _ = asked("recipe=post_modes", "recipe_size=smoke")
+    assert len({id(one.settings.recipe) for one in cells}) == 1
+    other, _ = asked("recipe=unet_repeatability", "recipe_size=smoke", kept=False)
+    assert other[0].settings.recipe != cells[0].settings.recipe
+
+
 def test_a_recipe_is_no_part_of_a_cell() -> None:
     cells, _ = asked("recipe=post_modes", "cudnn=default")
     cell = cells[0].cell.config
