@@ -131,8 +131,10 @@ def _first(error: Exception) -> str:
 
 def _meant(key: str) -> str:
     """The keys of that name in any group, since Hydra's own advice after `steps=10` is `+steps=10`."""
-    there = [f"{name}.{key}" for name, group in GROUPS.items() if key in (item.name for item in fields(group))]
-    return f" (did you mean {' or '.join(there)}?)" if there else ""
+    families = [("model", one) for one in MODELS.values()] + [("dataset", one) for one in DATASETS.values()]
+    owners = dict.fromkeys(name for name, group in [*GROUPS.items(), *families] if key in _names(group).split(", "))
+    there = " or ".join(f"{name}.{key}" for name in owners if name != "trial")  # which no one may set
+    return f" (did you mean {there}?)" if there else ""
 
 
 def _names(group: Any) -> str:

@@ -17,6 +17,8 @@ REFUSED = [
     (["nonsense=1"], ["nonsense"]),
     (["+nonsense=1"], ["nonsense", "no such key", "trials"]),
     (["+steps=10"], ["steps=10", "did you mean probe.steps or train.steps or plan.steps?"]),
+    (["+depth=18"], ["depth=18", "did you mean model.depth?"]),
+    (["+number=3"], ["number=3: no such key; there are"]),
     (["train.nonsense=1"], ["nonsense"]),
     (["+train.nonsense=1"], ["train.nonsense", "no such key", "batch_size"]),
     (["cudnn.deterministic=maybe"], ["cudnn.deterministic", "maybe", "bool"]),

@@ -7,7 +7,7 @@ What was seen of the device before and after a trial's steps decides, and nothin
 - Other processes computed on the device. `exclusive=false` alone proves nothing: others must have been seen.
 
 A power cap does not count. It is the normal state of a card at full load, and how much of it there is depends on the
-mode: leaving it out would leave out the heavier modes. It is counted beside the figures, see `power_capped`. Nor does
+mode: leaving it out would leave out the heavier modes. It is counted beside the figures, see `power_capped`. So is
 a busy host, to whose load the study itself adds: see `crowded`.
 
 A probe looks into the steps while they are timed: no trial of such a cell has a speed that counts, and PROBED is the

@@ -1,8 +1,6 @@
 """What is known to remove a difference: a table from what was found to settings or code, each with its source."""
 
-from collections.abc import Callable
-
-from runner.analysis.remedy import Flat, Remedy
+from runner.analysis.remedy import Remedy, attached, flags_are, seeds_are_fixed
 
 NOTES = "PyTorch's notes on reproducibility, docs.pytorch.org/docs/stable/notes/randomness.html"
 STRICT = "docstring of torch.use_deterministic_algorithms, torch 2.11 to 2.14"
@@ -13,28 +11,6 @@ RECURRENT = "documentation of torch.nn.LSTM, warning on nondeterminism"
 MEASURED = "measured on an NVIDIA H200, torch 2.11, cuDNN 9.19"
 OURS = "this runner's own seeds and processes, docs/measuring.md"
 TRACES = "how traces are compared, docs/why.md"
-
-
-def _flags(deterministic: bool, benchmark: bool | None = None) -> Callable[[Flat], bool]:
-    """Whether a cell's convolutions are asked to be deterministic, by flag or strict mode, and benchmark is so."""
-
-    def holds(flat: Flat) -> bool:
-        asked = bool(flat.get("cudnn.deterministic") or flat.get("determinism.algorithms"))
-        return asked == deterministic and benchmark in (None, flat.get("cudnn.benchmark"))
-
-    return holds
-
-
-def _seeds_are_fixed(flat: Flat) -> bool:
-    """Whether no seed varies by design, so that something else does."""
-    return not flat.get("seeds.vary")
-
-
-def _attached(flat: Flat) -> bool:
-    """Whether the cell is a script that is attached to, whose seeds are its own."""
-    return flat.get("phase") == "attach"
-
-
 CONVOLUTION = r"(cudnn_|miopen_|_)?(conv|convolution).*"
 FULL = "determinism=full"
 
@@ -42,7 +18,7 @@ TABLE = [
     # Convolutions: what the two flags are for.
     Remedy(
         names=CONVOLUTION,
-        when=_flags(deterministic=False),
+        when=flags_are(deterministic=False),
         words="let cuDNN choose among deterministic algorithms only",
         change="cudnn=deterministic",
         source=NOTES,
@@ -50,7 +26,7 @@ TABLE = [
     Remedy(
         names=CONVOLUTION,
         not_if="differs between processes",
-        when=_flags(deterministic=False),
+        when=flags_are(deterministic=False),
         words="the same with tuning: often faster, but each process may choose another algorithm",
         change="cudnn=deterministic_benchmark",
         source=MEASURED,
@@ -58,7 +34,7 @@ TABLE = [
     Remedy(
         names=CONVOLUTION,
         not_if="differs when repeated",
-        when=_flags(deterministic=True, benchmark=True),
+        when=flags_are(deterministic=True, benchmark=True),
         words="benchmark off: tuning may choose another algorithm in another process",
         change="cudnn=deterministic",
         source=NOTES,
@@ -66,7 +42,7 @@ TABLE = [
     Remedy(
         names=CONVOLUTION,
         not_if="differs when repeated",
-        when=_flags(deterministic=False, benchmark=True),
+        when=flags_are(deterministic=False, benchmark=True),
         words="benchmark off: tuning may choose another algorithm in another process, and in bf16 that can be all",
         change="cudnn=default",
         source=MEASURED,
@@ -213,7 +189,7 @@ TABLE = [
     Remedy(
         rung="start",
         device=None,
-        when=_attached,
+        when=attached,
         words=(
             "the script's own seed, for the runner sets none there: torch.manual_seed(0) before the first weights are "
             "drawn; the report's section Doctor names the line of a seed that is missing or comes late"
@@ -223,7 +199,7 @@ TABLE = [
     Remedy(
         rung="start",
         device=None,
-        when=lambda flat: _seeds_are_fixed(flat) and not _attached(flat),
+        when=lambda flat: seeds_are_fixed(flat) and not attached(flat),
         words=(
             "the seeds are the same, so something draws from elsewhere: numpy.random.default_rng() without a seed, "
             "os.urandom, the time, the order of a set; let it draw from torch, NumPy's or Python's global generator"
@@ -247,7 +223,7 @@ TABLE = [
     Remedy(
         rung="data",
         device=None,
-        when=_seeds_are_fixed,
+        when=seeds_are_fixed,
         words=(
             "the data set or its augmentation draws from a generator that is not seeded, or reads files in an order "
             "that is not fixed: draw from torch's, NumPy's or Python's global generator, sort what is listed"
@@ -264,7 +240,7 @@ TABLE = [
     Remedy(
         rung="random",
         device=None,
-        when=_seeds_are_fixed,
+        when=seeds_are_fixed,
         words=(
             "the generator was seeded, or drawn from, by something that differs between trials (torch.seed(), the "
             "time, another thread): give this draw a torch.Generator with a fixed seed"

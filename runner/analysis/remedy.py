@@ -1,4 +1,4 @@
-"""A remedy: what is known to remove a difference of some kind, and how that is known."""
+"""A remedy: what is known to remove a difference of some kind, how that is known, and for which cells it holds."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,3 +25,23 @@ class Remedy:
     words: str
     change: str | None = None
     source: str
+
+
+def flags_are(deterministic: bool, benchmark: bool | None = None) -> Callable[[Flat], bool]:
+    """Whether a cell's convolutions are asked to be deterministic, by flag or strict mode, and benchmark is so."""
+
+    def holds(flat: Flat) -> bool:
+        asked = bool(flat.get("cudnn.deterministic") or flat.get("determinism.algorithms"))
+        return asked == deterministic and benchmark in (None, flat.get("cudnn.benchmark"))
+
+    return holds
+
+
+def seeds_are_fixed(flat: Flat) -> bool:
+    """Whether no seed varies by design, so that something else does."""
+    return not flat.get("seeds.vary")
+
+
+def attached(flat: Flat) -> bool:
+    """Whether the cell is a script that is attached to, whose seeds are its own."""
+    return flat.get("phase") == "attach"
