@@ -4,6 +4,7 @@ import hashlib
 import random
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -60,6 +61,14 @@ def test_the_same_in_another_process():
     )
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert other.strip() == str([digest(load(small(view))) for view in VIEWS])
+
+
+def test_classes_that_do_not_occur_cost_no_memory():
+    tracemalloc.start()
+    load(small("image", items=8, test_items=4, classes=1000, size=64))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1000 * 3 * 64 * 64 * 4 / 10  # a tenth of a picture of each class
 
 
 def test_training_and_test_items_differ():

@@ -44,10 +44,11 @@ def _parts(config: dict[str, Any], sizes: list[int], items: int, seed: int) -> l
 def _images(pattern: Any, random: Any, items: int, classes: int, channels: int, size: int) -> Arrays:
     prototypes = pattern.standard_normal((classes, channels, 4, 4), np.float32)
     targets, cell = random.integers(classes, size=items), np.arange(size) * 4 // size
-    pictures = np.ascontiguousarray(prototypes[:, :, cell[:, None], cell] / 2)
+    occurring, places = np.unique(targets, return_inverse=True)  # a thousand classes would fill more than the items do
+    pictures = np.ascontiguousarray(prototypes[occurring][:, :, cell[:, None], cell] / 2)
     inputs = _noise(random, (items, channels, size, size), 1.0)
-    for image, target in zip(inputs, targets, strict=True):
-        image += pictures[target]  # one by one: all at once would need the memory twice
+    for image, place in zip(inputs, places, strict=True):
+        image += pictures[place]  # one by one: all at once would need the memory twice
     return inputs, targets
 
 
