@@ -34,7 +34,7 @@ for name in "${names[@]}"; do
     zhuang2022_noise | jordan2023) share $cifar ;; # 20 and 40 trials
     summers2021) share $cifar ${short:-} ;; # 18 trials
     lstm_dropout | zhuang2022_overhead) finished; "${follow[@]}" ;; # of speed too: 290 s, 20 minutes
-    eryilmaz2024) finished; "${follow[@]}" $cifar ;; # 200 s: 12 trials
+    eryilmaz2024) finished; "${follow[@]}" $cifar ;; # 400 s: 12 trials
     *)
         echo "$name: no such recipe; there are ${papers[*]} zhuang2022_overhead" >&2
         exit 2
