@@ -1,5 +1,6 @@
 """The plot against a swept number: which number, what is drawn of it, and the published figure beside it."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ from recipes import make_replication, make_row
 
 from runner.analysis.summary import summarise
 from runner.jsonfile import write_json
+from runner.report import canvas
 from runner.report.canvas import COLOURS, Frame, png, usual_style
+from runner.report.plots import draw
 from runner.report.swept import published_ratios, swept, swept_key
 from runner.study import Study
 
@@ -98,3 +101,45 @@ def test_equal_summaries_are_equal_bytes(summary: dict[str, Any]) -> None:
             assert picture is not None
             drawn.append(png(picture.figure))
     assert drawn[0] == drawn[1]
+
+
+@pytest.fixture
+def feet(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The small print of every picture, in the order of drawing."""
+    noted: list[str] = []
+    whole = canvas._alone
+
+    def alone(title: str, foot: str, heights: Sequence[float]) -> Any:
+        noted.append(foot)
+        return whole(title, foot, heights)
+
+    monkeypatch.setattr(canvas, "_alone", alone)
+    return noted
+
+
+def test_only_the_plots_with_a_panel_a_setting_say_how_many_settings_are_drawn(
+    study: Study, summary: dict[str, Any], tmp_path: Path, feet: list[str]
+) -> None:
+    names = [path.stem for path in draw(study, summary, tmp_path)]
+    told = dict(zip(names, ("6 of 8 settings are drawn." in foot for foot in feet), strict=True))
+    assert told == {name: name != "swept" for name in names} and "swept" in told
+
+
+def test_panels_of_a_swept_number_that_are_not_drawn_are_counted(
+    summary: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with usual_style():
+        both = swept(summary, [], Frame("where"))
+        monkeypatch.setattr("runner.report.swept.MOST_PANELS", 1)
+        one = swept(summary, [], Frame("where"))
+    assert both is not None and one is not None
+    assert "panels are drawn" not in both.told and len(both.figure.axes) == 2
+    assert "1 of 2 panels are drawn." in one.told and len(one.figure.axes) == 1
+
+
+def test_environments_that_read_the_same_stand_once_in_the_small_print(
+    study: Study, summary: dict[str, Any], tmp_path: Path, feet: list[str]
+) -> None:
+    one = summary["environments"][0]
+    draw(study, {**summary, "environments": [one, one | {"conv_precision": "tf32"}]}, tmp_path)
+    assert feet and not any(" | " in foot for foot in feet)

@@ -91,11 +91,12 @@ def draw(study: Study, summary: dict[str, Any], folder: Path) -> list[Path]:
     panels = panels_of(study, summary, samples_in(Evidence.of(study)), MOST_PANELS)
     if not panels:
         return []
-    frame, paths = Frame(_foot(summary, panels)), []
+    foot, few, paths = _foot(summary, panels), shown_words(summary, MOST_PANELS), []
     folder.mkdir(parents=True, exist_ok=True)
     with usual_style():
         for name, plot in PLOTS.items():
-            picture = plot(summary, panels, frame)
+            # The swept number lies on an axis: that plot has not a panel a setting, and says itself what it leaves out.
+            picture = plot(summary, panels, Frame(foot if plot is swept else f"{few}{foot}"))
             if picture:
                 paths.append(folder / f"{name}.png")
                 write_bytes(paths[-1], png(picture.figure))
@@ -114,9 +115,7 @@ def _foot(summary: dict[str, Any], panels: list[Panel]) -> str:
     trials = f"{counts[0]} to {counts[-1]} trials" if len(counts) > 1 else _trials(counts[0])
     absent = left_out(summary, panels)
     aside = f"\nNot drawn (missing, damaged, unfinished or disturbed): {', '.join(absent)}." if absent else ""
-    return (
-        f"{shown_words(summary, MOST_PANELS)}{trials} a mode. {' | '.join(map(_place, summary['environments']))}{aside}"
-    )
+    return f"{trials} a mode. {' | '.join(dict.fromkeys(map(_place, summary['environments'])))}{aside}"
 
 
 def _trials(count: int) -> str:

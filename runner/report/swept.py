@@ -28,10 +28,12 @@ def swept(summary: dict[str, Any], panels: list[Panel], frame: Frame) -> Picture
     None where no number of at least three values was swept.
     """
     key = swept_key(summary)
-    groups = _groups(summary, key)[:MOST_PANELS] if key else []
-    if not key or not groups:
+    found = _groups(summary, key) if key else []
+    if not key or not found:
         return None
-    told = "Bar: simultaneous 95 % interval. Cross: published, measured on other hardware and software."
+    groups = found[:MOST_PANELS]
+    few = f" {MOST_PANELS} of {len(found)} panels are drawn." if len(found) > MOST_PANELS else ""
+    told = f"Bar: simultaneous 95 % interval. Cross: published, measured on other hardware and software.{few}"
     title = f"Ratio to default (F,F) against {key}: {headline(summary)}"
     picture, axes = frame.picture(title, told, [HEIGHT] * len(groups))
     for group, one in zip(groups, axes, strict=True):
