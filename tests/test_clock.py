@@ -1,6 +1,7 @@
 """The clock, with a host clock and device events whose times are known."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, count, repeat
 from typing import Any
 
@@ -8,7 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from queues import Queue
 
+from runner.analysis.host_bound import host_bound
 from runner.worker.clock import Clock, read_bytes
 from runner.worker.step_times import LEAST_STEADY_STEPS, StepTimes
 
@@ -40,6 +43,11 @@ class FakeEvent:
     def elapsed_time(self, end: "FakeEvent") -> float:
         self.device.log.append("read")
         return end.time - self.time
+
+
+def span(step: int) -> tuple[int, int]:
+    """The numbers of the two events around a step: after those of the first one there is that of the rest."""
+    return (2 * step + 1, 2 * step + 2) if step else (0, 1)
 
 
 def train(clock: Clock, device: FakeDevice, steps: Iterable[tuple[float, float, float]], shape: Any = (8, 1)) -> None:
@@ -90,24 +98,26 @@ def test_nothing_waits_or_is_read_inside_a_span(clock: Clock, device: FakeDevice
     begins = [index for index, word in enumerate(device.log) if word == "span begins"]
     ends = [index for index, word in enumerate(device.log) if word == "span ends"]
     assert [end - begin for begin, end in zip(begins, ends, strict=True)] == [1] * 5
-    assert all(device.log[begin - 1] == f"record {2 * step}" for step, begin in enumerate(begins))
-    assert all(device.log[end + 1] == f"record {2 * step + 1}" for step, end in enumerate(ends))
+    around = [(device.log[begin - 1], device.log[end + 1]) for begin, end in zip(begins, ends, strict=True)]
+    assert around == [(f"record {begin}", f"record {end}") for begin, end in map(span, range(5))]
     assert "read" not in device.log
 
 
 def test_the_host_runs_at_most_one_step_ahead(clock: Clock, device: FakeDevice) -> None:
     train(clock, device, [(1, 1, 1)] * 4)
     waits = [word for word in device.log if word.startswith("wait")]
-    assert waits == ["wait for 0", "wait for 2", "wait for 4"]  # the start of the step before, never its end
-    for step, word in enumerate(waits, start=1):
-        assert device.log[device.log.index(word) + 1] == f"record {2 * step}"
+    # The start of the step before, never its end but for the first: event 2 is that of the rest after it.
+    assert waits == ["wait for 0", "wait for 1", "wait for 3", "wait for 5"]
+    followed = {word: device.log[device.log.index(word) + 1] for word in waits[1:]}
+    assert followed == {"wait for 1": "record 2", "wait for 3": "record 5", "wait for 5": "record 7"}
 
 
 def test_reading_waits_for_the_end_of_the_last_step_first(clock: Clock, device: FakeDevice) -> None:
     train(clock, device, [(1, 1, 1)] * 3)
     device.log.clear()
     clock.read()
-    assert device.log == ["wait for 5", "read", "read", "read"]
+    assert device.log[:3] == ["wait for 6", "wait for 6", "record 7"]
+    assert set(device.log[3:]) == {"read"}
 
 
 def test_a_step_that_fails_is_not_counted(clock: Clock, device: FakeDevice) -> None:
@@ -134,6 +144,66 @@ def test_shapes_are_counted_in_order_of_appearance(clock: Clock, device: FakeDev
     train(clock, device, repeat((1, 1, 1)), iter(shapes))
     assert clock.read().shape.tolist() == [0, 1, 0, 2, 1]
     assert clock.read().first_of_shape().tolist() == [True, True, False, True, False]
+
+
+def queued(queue: Queue, launches: int, steps: int = 12) -> StepTimes:
+    """The times of steps of so many launches, with a millisecond of the host between them."""
+    clock = Clock(queue.event, queue.now)
+    for _ in range(steps):
+        with clock.waiting():
+            queue.host_ms += 1.0
+        with clock.step((8, 1)):
+            for _ in range(launches):
+                queue.launch()
+    return clock.read()
+
+
+def bound(times: StepTimes) -> bool | None:
+    return host_bound(times.speed(8, **SECONDS))
+
+
+@pytest.mark.parametrize("fast", [1.0, 1.001, 0.98])
+def test_the_lag_is_what_the_device_has_still_to_do_whatever_its_clock(fast: float) -> None:
+    waits_for_the_host = queued(Queue(launch_ms=0.01, kernel_ms=0.004, room=1000, fast=fast), 300)
+    assert waits_for_the_host.lag_ms == pytest.approx(0.004 * fast, rel=0.02)  # the last launch
+    never_waits = queued(Queue(launch_ms=0.01, kernel_ms=0.02, room=1000, fast=fast), 300)
+    # A step of 6 ms is handed over in 3, and only the second begins on an idle device; then the host is held to be
+    # at most one step ahead: it begins when the device does the one before, and 6 + 3 ms remain when it is done.
+    assert never_waits.lag_ms is not None
+    assert never_waits.lag_ms[1] == pytest.approx((0.01 + 6 - 3) * fast, rel=0.02)
+    assert never_waits.lag_ms[4:] == pytest.approx((12 - 3) * fast, rel=0.02)
+
+
+def test_a_host_that_waits_for_a_full_queue_does_not_bind_the_step() -> None:
+    full = queued(Queue(launch_ms=0.01, kernel_ms=0.05, room=1000), 2500)
+    speed = full.speed(8, **SECONDS)
+    assert speed.enqueue_ms == pytest.approx(speed.step_ms, rel=0.02)  # 125 ms, though the host needs 25 for it
+    assert speed.lag_ms == pytest.approx(1000 * 0.05, rel=0.02)
+    assert bound(full) is False
+
+
+def test_a_host_that_is_slower_than_the_device_binds_the_step() -> None:
+    slow = queued(Queue(launch_ms=0.05, kernel_ms=0.01, room=1000), 2500)
+    assert bound(slow) is True
+
+
+def test_a_record_without_a_lag_goes_by_the_time_to_hand_over() -> None:
+    full = queued(Queue(launch_ms=0.01, kernel_ms=0.05, room=1000), 2500)
+    assert bound(replace(full, lag_ms=None)) is True
+
+
+def test_a_lag_is_never_less_than_nothing() -> None:
+    values = np.full(12, 5.0)
+    speed = StepTimes(values, values, values, np.zeros(12), lag_ms=np.full(12, -0.003)).speed(8, **SECONDS)
+    assert speed.lag_ms == 0.0
+
+
+def test_without_events_there_is_no_lag(device: FakeDevice) -> None:
+    clock = Clock(None, device.now)
+    train(clock, device, [(1, 1, 1)] * 12)
+    times = clock.read()
+    assert times.lag_ms is None
+    assert times.speed(1, **SECONDS).lag_ms is None
 
 
 SECONDS: dict[str, Any] = {
@@ -245,8 +315,8 @@ def test_energy_is_read_when_the_device_is_idle_and_outside_of_the_spans(device:
     train(clock, device, [(1, 500, 30)] * 3)
     clock.stop()
     reads = [index for index, word in enumerate(device.log) if word == "joules"]
-    assert [device.log[index - 1] for index in reads] == ["wait for 1", "wait for 5"]
-    assert device.log[reads[0] + 1] == "record 2"
+    assert [device.log[index - 1] for index in reads] == ["wait for 1", "wait for 6"]
+    assert [device.log[index + 1] for index in reads] == ["record 2", "record 7"]
     clock.read()
     assert device.log.count("joules") == 2
 
@@ -260,9 +330,8 @@ def test_energy_over_less_than_a_second_is_no_figure(seconds: float, known: bool
     assert (clock.read().rest_energy_j is not None) == known
 
 
-def test_without_a_meter_nothing_more_is_waited_for(clock: Clock, device: FakeDevice) -> None:
+def test_without_a_meter_there_is_no_energy(clock: Clock, device: FakeDevice) -> None:
     train(clock, device, [(1, 500, 30)] * 3)
-    assert "wait for 1" not in device.log
     assert clock.read().rest_energy_j is None
 
 
@@ -289,8 +358,9 @@ def test_compiling_is_listened_to_around_each_span_and_not_between(device: FakeD
     clock: Any = Clock(device.event, device.now, compiling=Compiling(device))  # type: ignore[arg-type]
     train(clock, device, [(1, 1, 1)] * 2)
     expected = []
-    for begin, end in ((0, 1), (2, 3)):
+    for begin, end in ((0, 1), (3, 4)):
         expected += ["listen", f"record {begin}", "span begins", "span ends", f"record {end}", "deaf"]
+    expected.insert(6, "record 2")
     assert [word for word in device.log if not word.startswith("wait")] == expected
     assert clock.read().speed(1, **SECONDS).compile_s == 1.5
 

@@ -134,6 +134,26 @@ def test_an_outside_stopwatch_agrees_with_the_steady_step(tmp_path: Path) -> Non
     assert record.speed.step_ms == pytest.approx(outside_ms, rel=0.005)
 
 
+def test_a_full_launch_queue_is_told_from_a_host_that_is_too_slow(tmp_path: Path) -> None:
+    """A DenseNet has more launches a step than CUDA queues; on one small image the device waits for each of them."""
+    images = ["dataset=synthetic", "dataset.items=256", "dataset.test_items=64", "dataset.size=224"]
+    wide = ["model=torchvision", "model.architecture=densenet121", *images, "train.batch_size=64", "precision=fp32"]
+    few = ["train.steps=20", "trials=2", *WORDS]
+    (dense,) = cells_of(study(*wide, *few, folder=tmp_path / "wide"))
+    assert dense["speed"]["enqueue_ms"] > 0.9 * dense["speed"]["step_ms"]["mean"]  # or it shows nothing
+    assert dense["speed"]["lag_ms"] > 0.1 * dense["speed"]["step_ms"]["mean"]
+    assert dense["speed"]["host_bound"] is False
+    narrow = ["model=torchvision", "model.architecture=densenet121", *images, "train.batch_size=1", "dataset.size=64"]
+    (small,) = cells_of(study(*narrow, *few, folder=tmp_path / "narrow"))
+    assert small["speed"]["lag_ms"] < 0.1 * small["speed"]["step_ms"]["mean"]
+    assert small["speed"]["host_bound"] is True
+
+
+def cells_of(done: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(done.summary_json.read_text())["cells"]
+    return found
+
+
 def convolution(*benchmark: bool, folder: Path) -> list[tuple[float, float]]:
     """The first step under each flag and the median of the others, of flags that follow one another in a process."""
     done = call("planted_gpu", *map(str, benchmark), folder=folder)

@@ -12,7 +12,7 @@ from composed import planted_cell, planted_config
 from conftest import study
 from one_trial import one_trial
 from planted import Plain, plain_data
-from test_clock import FakeDevice
+from test_clock import FakeDevice, span
 from torch import Tensor, nn
 
 from runner.errors import Refusal
@@ -139,9 +139,7 @@ def test_for_its_latency_a_batch_comes_to_an_idle_device(device: FakeDevice, mod
     answered(model, clock=Clock(device.event, device.now))
     waits = [index for index, word in enumerate(device.log) if word == "wait for all"]
     assert len(waits) == STEPS
-    spans = [
-        (device.log.index(f"record {2 * step}"), device.log.index(f"record {2 * step + 1}")) for step in range(STEPS)
-    ]
+    spans = [[device.log.index(f"record {event}") for event in span(step)] for step in range(STEPS)]
     for wait, (begin, end) in zip(waits, spans, strict=True):
         assert wait < begin
         assert end == begin + 1  # nothing in between
@@ -154,9 +152,9 @@ def test_for_the_throughput_a_batch_is_handed_over_before_the_last_one_is_done(
     stream(model, batches(), planted_config("Plain"), STEPS, clock)
     assert device.log.count("wait for all") == 1
     assert device.log[0] == "wait for all"
-    ends = [f"wait for {2 * step + 1}" for step in range(STEPS - 1)]
+    ends = [f"wait for {span(step)[1]}" for step in range(1, STEPS - 1)]  # after the first step the device rests
     assert not set(ends) & set(device.log)
-    assert device.log[-1] == f"wait for {2 * STEPS - 1}"
+    assert device.log[-2:] == [f"wait for {span(STEPS - 1)[1]}", f"record {span(STEPS)[0]}"]
 
 
 def test_the_throughput_is_all_samples_after_the_first_step_by_their_time(device: FakeDevice) -> None:
@@ -164,6 +162,7 @@ def test_the_throughput_is_all_samples_after_the_first_step_by_their_time(device
     for _ in range(10):
         with clock.waiting(), clock.step((4, 1)):
             device.device_ms += 30
+            device.host_s += 0.001
         device.device_ms += 20  # the device waits for the next batch: that is in it
     assert streamed(clock, 4)["samples_per_s"] == pytest.approx(9 * 4 / (0.030 * 9 + 0.020 * 8))
 
@@ -173,6 +172,7 @@ def test_too_few_batches_give_no_throughput(device: FakeDevice) -> None:
     for _ in range(8):
         with clock.step((4, 1)):
             device.device_ms += 30
+            device.host_s += 0.001
     assert streamed(clock, 4) == {"samples_per_s": None, "energy_j_per_sample": None}
 
 

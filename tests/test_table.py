@@ -113,11 +113,14 @@ def test_more_figures_drop_what_is_empty_for_all_cells():
     lines = more_figures(make_summary(("default", {}), ("benchmark", speed)))
     assert lines == [
         [
-            *("mode", "first step ms", "new size ms", "wait ms", "enqueue ms", "samples/s", "evaluation samples/s"),
-            *("compile s", "J/sample", "reserved memory", "largest / smallest step"),
+            *("mode", "first step ms", "new size ms", "wait ms", "enqueue ms", "lag ms", "samples/s"),
+            *("evaluation samples/s", "compile s", "J/sample", "reserved memory", "largest / smallest step"),
         ],
-        ["default (F,F)", "500", NONE, "0.100", "12.0", "6400", NONE, NONE, NONE, "2.50 GB", "1.01"],
-        ["benchmark (F,T)", "500", "1900", "0.100", "12.0", "6400", "90000", "12.3", "0.0123", "2.50 GB", "1.01"],
+        ["default (F,F)", "500", NONE, "0.100", "12.0", "0.250", "6400", NONE, NONE, NONE, "2.50 GB", "1.01"],
+        [
+            *("benchmark (F,T)", "500", "1900", "0.100", "12.0", "0.250", "6400", "90000", "12.3", "0.0123"),
+            *("2.50 GB", "1.01"),
+        ],
     ]
 
 

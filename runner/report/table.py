@@ -111,6 +111,7 @@ MORE = [
     Column("p99 ms", _speed("p99_ms"), "train"),
     Column("wait ms", _speed("wait_ms")),
     Column("enqueue ms", _speed("enqueue_ms")),
+    Column("lag ms", _speed("lag_ms")),
     Column("samples/s", _speed("samples_per_s"), "train"),
     Column("evaluation samples/s", _speed("evaluate_samples_per_s")),
     Column("compile s", _speed("compile_s")),

@@ -205,7 +205,8 @@ def _times(found: dict[str, Any]) -> StepTimes:
     step_ms, enqueue_ms, wait_ms = (
         np.array(found[name], dtype=np.float64) for name in ("step_ms", "enqueue_ms", "wait_ms")
     )
-    return StepTimes(step_ms, enqueue_ms, wait_ms, np.array(found["shape"], dtype=np.int64))
+    lag_ms = None if found["lag_ms"] is None else np.array(found["lag_ms"], dtype=np.float64)
+    return StepTimes(step_ms, enqueue_ms, wait_ms, np.array(found["shape"], dtype=np.int64), lag_ms)
 
 
 def _series(found: dict[str, Any]) -> Series:

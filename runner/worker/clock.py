@@ -1,7 +1,8 @@
 """The clock of the training loop: the device's time of each step, the host's time to hand it over, the wait for data.
 
 On CUDA two events lie around each step and nothing waits inside the span; they are read when all steps are done. The
-first step is also told by what was read from disk in it, the others by the energy that the device used.
+device rests after the first step and after the last: there its clock meets the host's, and its energy is read. The
+first step is also told by what was read from disk in it.
 """
 
 import time
@@ -28,6 +29,15 @@ def read_bytes() -> int | None:
         return None
 
 
+@dataclass(frozen=True)
+class Rest:
+    """A moment at which the device has nothing to do, on the host's clock and as a recorded event of the device."""
+
+    host_s: float
+    event: Any
+    energy_j: float | None
+
+
 @dataclass
 class Clock:
     """Times of the steps taken so far. `now` is the host's clock in seconds; `event` makes a recorded device event.
@@ -43,10 +53,10 @@ class Clock:
     compiling: CompileTime | None = None
     shapes: list[tuple[Any, ...]] = field(default_factory=list)
     _spans: list[tuple[Any, Any]] = field(default_factory=list)
-    _enqueue_s: list[float] = field(default_factory=list)
+    _handed_s: list[tuple[float, float]] = field(default_factory=list)  # on the host's clock, from when until when
     _wait_s: list[float] = field(default_factory=list)
     _disk: list[int | None] = field(default_factory=list)  # before and after the first step
-    _energy: list[tuple[float, float | None]] = field(default_factory=list)  # after the first and the last step
+    _rests: list[Rest] = field(default_factory=list)  # after the first and the last step
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -64,15 +74,15 @@ class Clock:
             self._spans[-1][0].synchronize()
         if self.steps == 0:
             self._disk = [self.disk()]
-        elif self.steps == 1 and self.energy_j:
-            self._read_energy()
+        elif self.steps == 1:
+            self._rest()
         with self.compiling or nullcontext():
             begin = self.event() if self.event else None
             start = self.now()
             yield
             done = self.now()
             span = (begin, self.event()) if self.event else (start, done)
-        self._enqueue_s.append(done - start)
+        self._handed_s.append((start, done))
         self._spans.append(span)
         self.shapes.append(shape)
         if self.steps == 1:
@@ -84,15 +94,15 @@ class Clock:
         return len(self.shapes)
 
     def stop(self) -> None:
-        """Wait for the end of the last step and read the energy. Whoever looks at the device now sees it still hot."""
+        """Wait for the end of the last step. Whoever looks at the device now sees it still hot."""
         self._wait()
-        if len(self._energy) == 1:
-            self._read_energy()
+        if len(self._rests) == 1:
+            self._rest()
 
     def read(self) -> StepTimes:
         """The times of all steps. Waits for the device; call it after the loop."""
         self.stop()
-        enqueue_ms = np.array(self._enqueue_s, dtype=np.float64) * 1000
+        enqueue_ms = np.array([done - start for start, done in self._handed_s], dtype=np.float64) * 1000
         step_ms = enqueue_ms
         if self.event:
             step_ms = np.array([begin.elapsed_time(end) for begin, end in self._spans], dtype=np.float64)
@@ -103,6 +113,7 @@ class Clock:
             enqueue_ms,
             np.array(self._wait_s[: self.steps]) * 1000,
             shape,
+            lag_ms=self._lag_ms(),
             first_step_read_bytes=self._first_step_read_bytes(),
             rest_energy_j=self._rest_energy_j(),
             compile_s=self.compiling.seconds if self.compiling else None,
@@ -111,7 +122,7 @@ class Clock:
     def rest_s(self) -> float:
         """Seconds from the start of the second step to the end of the last, with all that lies between them. Waits.
 
-        Before the second step the energy is read, for which the device stands still.
+        Before the second step the device stands still.
         """
         self._wait()
         start, end = self._spans[1][0], self._spans[-1][1]
@@ -121,23 +132,39 @@ class Clock:
         if self.event and self._spans:
             self._spans[-1][1].synchronize()
 
-    def _read_energy(self) -> None:
-        """Read it when all steps so far are done: the device runs on while the host counts."""
-        assert self.energy_j
+    def _rest(self) -> None:
+        """Read the energy when all steps so far are done: the device runs on while the host counts."""
         self._wait()
-        self._energy.append((self.now(), self.energy_j()))
+        energy_j = self.energy_j() if self.energy_j else None
+        event = self.event() if self.event else None
+        self._rests.append(Rest(self.now(), event, energy_j))
+
+    def _lag_ms(self) -> np.ndarray | None:
+        """For how long the device still worked on each step when the host had handed it over.
+
+        Both clocks meet at two rests, an idle device passing an event at once; between them one may run faster.
+        """
+        if not self.event or len(self._rests) < 2:
+            return None
+        first, last = self._rests
+        device_ms_per_host_s = first.event.elapsed_time(last.event) / (last.host_s - first.host_s)
+        ended_ms = np.array([first.event.elapsed_time(end) for _, end in self._spans], dtype=np.float64)
+        handed_s = np.array([done for _, done in self._handed_s], dtype=np.float64) - first.host_s
+        lag_ms: np.ndarray = ended_ms - handed_s * device_ms_per_host_s
+        return lag_ms
 
     def _first_step_read_bytes(self) -> int | None:
         before, after = self._disk if len(self._disk) == 2 else (None, None)
         return None if before is None or after is None else after - before
 
     def _rest_energy_j(self) -> float | None:
-        if len(self._energy) < 2:
+        if len(self._rests) < 2:
             return None
-        (start, before), (end, after) = self._energy
-        if before is None or after is None or end - start < LEAST_ENERGY_S or after < before:  # a reset counter
+        (first, last), seconds = self._rests, self._rests[1].host_s - self._rests[0].host_s
+        if first.energy_j is None or last.energy_j is None or seconds < LEAST_ENERGY_S:
             return None
-        return after - before
+        used_j = last.energy_j - first.energy_j
+        return used_j if used_j >= 0 else None  # a reset counter
 
 
 def recorded_event() -> Any:

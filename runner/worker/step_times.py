@@ -18,13 +18,15 @@ LEAST_P99_STEPS = 100
 class StepTimes:
     """Per step, float64 (n,) in milliseconds; `shape` int64 (n,) counts input shapes in order of appearance.
 
-    `rest_energy_j` is what the device used from the end of the first step to the end of the last.
+    `lag_ms`, float64 (n,), is for how long the device still worked when the host had handed a step over, where it works
+    apart from the host. `rest_energy_j` is what it used from the end of the first step to the end of the last.
     """
 
     step_ms: np.ndarray
     enqueue_ms: np.ndarray
     wait_ms: np.ndarray
     shape: np.ndarray
+    lag_ms: np.ndarray | None = None
     first_step_read_bytes: int | None = None
     rest_energy_j: float | None = None
     compile_s: float | None = None
@@ -50,6 +52,10 @@ class StepTimes:
         """Joules for each sample of the steps after the first."""
         return None if self.rest_energy_j is None else self.rest_energy_j / (batch_size * (len(self.step_ms) - 1))
 
+    def _lag_ms(self, steady: np.ndarray) -> float | None:
+        """Of an idle device: 0, and not the microseconds by which two clocks that met may differ."""
+        return None if self.lag_ms is None else max(0.0, float(np.median(self.lag_ms[steady])))
+
     def speed(self, batch_size: int, **measured: Any) -> Speed:
         """The figures of one trial; `measured` are fields of Speed that are measured elsewhere, which count first."""
         first = self.first_of_shape()
@@ -64,6 +70,7 @@ class StepTimes:
             "wait_ms": float(np.median(self.wait_ms[steady])) if enough else None,
             "new_shapes_ms": [float(value) for value in self.step_ms[first][1:]],
             "samples_per_s": batch_size * 1000 / step_ms if step_ms else None,
+            "lag_ms": self._lag_ms(steady) if enough else None,
             "p99_ms": float(np.percentile(self.step_ms[steady], 99)) if steady.sum() >= LEAST_P99_STEPS else None,
             "steps_s": float(self.step_ms.sum() / 1000),
             "compile_s": self.compile_s,

@@ -34,6 +34,8 @@ class Mark:
 class Times:
     """Begin and end of each step; `paused_s` is what the hook itself did within the first one.
 
+    `rest` is the moment after the first step at which the device has nothing to do: there its clock meets the host's.
+
     Nothing waits within a step. Before each the host waits until the device has begun the one before: with a full
     queue its time to hand a step over could not be told from the device's.
     """
@@ -45,6 +47,7 @@ class Times:
     spans: list[tuple[Mark, Mark]] = field(default_factory=list)
     waits_s: list[float] = field(default_factory=list)
     paused_s: float = 0.0
+    rest: Mark | None = None
 
     def touched(self) -> None:
         """Something of a step is done; the first step of all begins with it."""
@@ -60,10 +63,11 @@ class Times:
 
     def end(self) -> None:
         """A step is done."""
-        first = not self.spans
-        if first and self.device is not None and self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)  # the first step began on the host's clock: no device was known
-        end = Mark.now(None if first else self.device)
+        if self.spans:
+            end = Mark.now(self.device)
+        else:
+            end = self._rested()  # the first step began on the host's clock: no device was known
+            self.rest = Mark.now(self.device)
         self.spans.append((self.begin or end, end))
         self.waits_s.append(self.wait_s)
 
@@ -74,14 +78,32 @@ class Times:
             begin.event.synchronize()
         self.begin, self.fresh, self.wait_s = Mark.now(self.device), True, 0.0
 
-    def read(self) -> dict[str, list[float]]:
-        """step_ms, enqueue_ms and wait_ms of all steps. Waits for the device."""
-        if self.device is not None and self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
+    def read(self) -> dict[str, list[float] | None]:
+        """step_ms, enqueue_ms, wait_ms and lag_ms of all steps. Waits for the device."""
+        self._rested()
         paused_ms = [self.paused_s * 1000, *(0.0 for _ in self.spans[1:])]
         spans = list(zip(self.spans, paused_ms, strict=False))
         return {
             "step_ms": [begin.ms_to(end) - own_ms for (begin, end), own_ms in spans],
             "enqueue_ms": [(end.host_s - begin.host_s) * 1000 - own_ms for (begin, end), own_ms in spans],
             "wait_ms": [wait_s * 1000 for wait_s in self.waits_s],
+            "lag_ms": self._lag_ms(Mark.now(self.device)),
         }
+
+    def _rested(self) -> Mark:
+        """The host's moment at which the device, if it works apart from the host, has nothing to do. Waits for it."""
+        if self.device is not None and self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        return Mark.now(None)
+
+    def _lag_ms(self, last: Mark) -> list[float] | None:
+        """For how long the device still worked on each step when the host had handed it over; 0 for the first.
+
+        Its clock meets the host's at `rest` and at `last`; between them one may run faster.
+        """
+        first = self.rest
+        if first is None or first.event is None or last.event is None:
+            return None
+        device_ms_per_host_s = first.ms_to(last) / (last.host_s - first.host_s)
+        ends = [end for _, end in self.spans[1:]]
+        return [0.0, *(first.ms_to(end) - (end.host_s - first.host_s) * device_ms_per_host_s for end in ends)]
