@@ -51,7 +51,8 @@ class Speed:
     step, `wait_ms` the median wait for data, all in milliseconds; `train_s` is the whole loop.
 
     `lag_ms` is for how long a CUDA device still worked on a steady step when the host had handed it over: close to 0
-    where it waits for the host; None in records made before it was measured, and on other devices.
+    where it waits for the host. `synchronizing` is how many operations of a step PyTorch saw make the host wait for the
+    device. Both are None in records made before they were measured, and on other devices.
 
     `p99_ms` is the 99th percentile of the steady steps, of at least 100; `steps_s` all steps together, as the device
     counts them; `compile_s` what torch.compile took of them. `first_step_read_bytes` is what the process had read from
@@ -80,6 +81,7 @@ class Speed:
     first_step_read_bytes: int | None = None
     energy_j_per_sample: float | None = None
     lag_ms: float | None = None
+    synchronizing: int | None = None
 
 
 @dataclass(frozen=True)
@@ -155,9 +157,8 @@ class Record:
 # What the first records of this schema do not have.
 _ADDED: dict[str, Any] = {"covariates": {}, "again": [], "not_deterministic": [], "calls": None}
 _ADDED |= {"doctor": [], "gradients": {}}
-_ADDED_SPEED = dict.fromkeys(
-    ("p99_ms", "steps_s", "compile_s", "first_step_read_bytes", "energy_j_per_sample", "lag_ms")
-)
+_ADDED_SPEED = dict.fromkeys(("p99_ms", "steps_s", "compile_s", "first_step_read_bytes", "energy_j_per_sample"))
+_ADDED_SPEED |= dict.fromkeys(("lag_ms", "synchronizing"))
 
 _NO_LEAST, _FLOATS = float("-inf"), sys.float_info.max
 # What a part's numbers are at least, and below what in size: a time that ran backwards, or a figure that no device has,

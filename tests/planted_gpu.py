@@ -22,6 +22,19 @@ class TooLarge(Plain):
         return super().forward(inputs)
 
 
+class Waits(Plain):
+    """Keeps the device busy, and looks at two of its results before it goes on."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """As Plain, and no other values."""
+        table = inputs.new_ones(4096, 4096)
+        for _ in range(2):
+            for _ in range(20):
+                table = table @ table / 4096
+            assert table[0, 0].item() == 1.0  # 4096 is a power of 2: every rounding is exact
+        return super().forward(inputs)
+
+
 class WrongIndex(Plain):
     """Reads beyond a tensor on the device, in the benchmark mode alone: no CUDA call of its process works any more."""
 

@@ -46,6 +46,7 @@ SPEED: dict[str, Any] = {
     "wait_ms": 0.1,
     "enqueue_ms": 12.0,
     "lag_ms": 0.25,
+    "synchronizing": 0,
     "host_bound": False,
     "energy_j_per_sample": None,
     "peak_memory_bytes": 2_300_000_000,

@@ -34,8 +34,11 @@ def queue(request: pytest.FixtureRequest, times: Any, monkeypatch: pytest.Monkey
     return queue
 
 
-def taken(queue: Queue, measured: Any, launches: int, device: str = "cuda") -> dict[str, Any]:
-    """The times of steps of so many launches, of a script that fetches its batches from a loader."""
+def taken(queue: Queue, measured: Any, launches: int, device: str = "cuda", waits: bool = False) -> dict[str, Any]:
+    """The times of steps of so many launches, of a script that fetches its batches from a loader.
+
+    With `waits` it looks at the device before the optimizer's step.
+    """
     for _ in range(STEPS):
         queue.host_ms += 1.0
         measured.fetched(0.001)
@@ -43,6 +46,10 @@ def taken(queue: Queue, measured: Any, launches: int, device: str = "cuda") -> d
         measured.device = torch.device(device)
         for _ in range(launches):
             queue.launch()
+        measured.backward_done()
+        if waits:
+            queue.event().synchronize()
+        queue.launch()
         measured.end()
         measured.start()
     found: dict[str, Any] = measured.read()
@@ -64,6 +71,16 @@ def test_the_lag_is_what_the_device_has_still_to_do(queue: Queue, times: Any, la
     assert found["lag_ms"][1:] == pytest.approx([lag_ms] * (STEPS - 1), rel=0.02)
     assert found["enqueue_ms"][2:] == pytest.approx([125.0] * (STEPS - 2), rel=0.02)  # of either
     assert found["step_ms"][2:] == pytest.approx([125.0 * queue.fast] * (STEPS - 2), rel=0.02)
+
+
+@pytest.mark.parametrize("queue", [FULL], indirect=True)
+def test_a_script_that_waits_for_the_device_within_its_step_is_not_taken_for_a_slow_host(
+    queue: Queue, times: Any
+) -> None:
+    found = taken(queue, times.Times(), launches=500, waits=True)
+    assert found["enqueue_ms"][2:] == pytest.approx([25.0] * (STEPS - 2), rel=0.02)  # as long as the step itself
+    assert found["step_ms"][2:] == pytest.approx([25.0] * (STEPS - 2), rel=0.02)
+    assert found["lag_ms"][2:] == pytest.approx([500 * 0.04] * (STEPS - 2), rel=0.02)  # before the wait
 
 
 @pytest.mark.parametrize("queue", [FULL], indirect=True)

@@ -1,6 +1,7 @@
 """The clock, with a host clock and device events whose times are known."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, count, repeat
 from typing import Any
@@ -14,6 +15,7 @@ from queues import Queue
 from runner.analysis.host_bound import host_bound
 from runner.worker.clock import Clock, read_bytes
 from runner.worker.step_times import LEAST_STEADY_STEPS, StepTimes
+from runner.worker.synchronizing import Synchronizing
 
 
 class FakeDevice:
@@ -363,6 +365,29 @@ def test_compiling_is_listened_to_around_each_span_and_not_between(device: FakeD
     expected.insert(6, "record 2")
     assert [word for word in device.log if not word.startswith("wait")] == expected
     assert clock.read().speed(1, **SECONDS).compile_s == 1.5
+
+
+class Counts(Synchronizing):
+    """Notes when it counts; finds 3 operations."""
+
+    def __init__(self, device: FakeDevice):
+        super().__init__()
+        self.device = device
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        self.device.log.append("count")
+        yield
+        self.count = 3
+
+
+def test_operations_that_make_the_host_wait_are_counted_in_the_second_step_alone(device: FakeDevice) -> None:
+    clock = Clock(device.event, device.now, synchronizing=Counts(device))
+    train(clock, device, [(1, 1, 1)] * 9)
+    assert device.log.count("count") == 1
+    place = device.log.index("count")
+    assert device.log[place + 1 : place + 3] == [f"record {span(1)[0]}", "span begins"]
+    assert clock.read().speed(1, **SECONDS).synchronizing == 3
 
 
 @pytest.mark.parametrize(("events", "seconds"), [(True, 0.030 * 3 + 0.011 * 2), (False, 0.004 * 3 + 12.001 * 2)])

@@ -142,11 +142,18 @@ def test_a_full_launch_queue_is_told_from_a_host_that_is_too_slow(tmp_path: Path
     (dense,) = cells_of(study(*wide, *few, folder=tmp_path / "wide"))
     assert dense["speed"]["enqueue_ms"] > 0.9 * dense["speed"]["step_ms"]["mean"]  # or it shows nothing
     assert dense["speed"]["lag_ms"] > 0.1 * dense["speed"]["step_ms"]["mean"]
-    assert dense["speed"]["host_bound"] is False
+    assert (dense["speed"]["host_bound"], dense["speed"]["synchronizing"]) == (False, 0)
     narrow = ["model=torchvision", "model.architecture=densenet121", *images, "train.batch_size=1", "dataset.size=64"]
     (small,) = cells_of(study(*narrow, *few, folder=tmp_path / "narrow"))
     assert small["speed"]["lag_ms"] < 0.1 * small["speed"]["step_ms"]["mean"]
-    assert small["speed"]["host_bound"] is True
+    assert (small["speed"]["host_bound"], small["speed"]["synchronizing"]) == (True, 0)
+
+
+def test_a_model_that_waits_for_its_own_results_is_not_called_bound_by_the_host(tmp_path: Path) -> None:
+    custom = ["model=custom", "model._target_=planted_gpu.Waits", "dataset=digits"]
+    (cell,) = cells_of(study(*custom, "phase=infer", "train.steps=20", "trials=2", folder=tmp_path))
+    assert cell["speed"]["enqueue_ms"] > 0.9 * cell["speed"]["step_ms"]["mean"]  # or it shows nothing
+    assert (cell["speed"]["host_bound"], cell["speed"]["synchronizing"]) == (None, 2)
 
 
 def cells_of(done: Any) -> list[dict[str, Any]]:

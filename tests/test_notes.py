@@ -65,6 +65,13 @@ def test_what_only_a_device_can_show_is_not_told_without_cuda():
     ]
 
 
+@pytest.mark.parametrize(("count", "often"), [(1, "once"), (12, "12 times")])
+def test_operations_that_make_the_host_wait_are_told(count, often):
+    (note,) = notes_of({"synchronizing": count})
+    assert f"the host waits for the device {often} within a step" in note
+    assert notes_of({"synchronizing": 0}) == notes_of({"synchronizing": None}) == []
+
+
 COLD = {"cold_trials": 1, "cold_first_step_ms": 13600.0}
 
 

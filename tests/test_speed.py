@@ -64,6 +64,12 @@ def test_host_bound_and_memory():
     figures_of_it = speed_figures(waited_for, waited_for, self_ratio(waited_for, 0.95))
     assert (figures_of_it.host_bound, figures_of_it.lag_ms) == (False, 4.0)  # the host waited for a full queue
     assert (figures.peak_memory_kind, figures.peak_memory_bytes) == ("allocated", 2_300_000_000)
+    synchronizing = make_sample("default", [10.0, 10.0], enqueue_ms=9.6, synchronizing=2)
+    figures_of_it = speed_figures(synchronizing, synchronizing, self_ratio(synchronizing, 0.95))
+    assert (figures_of_it.host_bound, figures_of_it.synchronizing) == (
+        None,
+        2,
+    )  # the host may have waited: nothing tells
     at_the_border = make_sample("default", [10.0, 10.0, 10.6, 11.0], enqueue_ms=9.5)
     assert speed_figures(at_the_border, at_the_border, self_ratio(at_the_border, 0.95)).host_bound is True  # 2 of 4
     mostly_not = make_sample("default", [10.0, 11.0, 11.0], enqueue_ms=9.5)

@@ -29,6 +29,7 @@ class SpeedFigures(StartFigures):
     steps: that a trial took. shapes: input shapes that it met.
     step_ms: the steady step; None where the steps are too few for one. p99_ms, samples_per_s, evaluate_samples_per_s,
         wait_ms, enqueue_ms, lag_ms, energy_j_per_sample, and steps_s, all steps together: means over trials.
+    synchronizing: the most operations that made the host wait for the device in a step of any trial.
     break_even_steps: autotune_s over the gain per step, counted in steady steps.
     plans: where trials of a cell that tunes drew different plans, each of them, the fastest first; otherwise, and
         without CUDA, empty. groups: the same of a cell that does not tune, whose trials were disturbed.
@@ -52,6 +53,7 @@ class SpeedFigures(StartFigures):
     wait_ms: float | None
     enqueue_ms: float | None
     lag_ms: float | None
+    synchronizing: int | None
     host_bound: bool | None
     energy_j_per_sample: float | None
     peak_memory_bytes: int | None
@@ -87,6 +89,7 @@ def speed_figures(sample: Sample, baseline: Sample | None, ratio: Ratio) -> Spee
         wait_ms=_mean(speeds, lambda speed: speed.wait_ms),
         enqueue_ms=_mean(speeds, lambda speed: speed.enqueue_ms),
         lag_ms=_mean(speeds, lambda speed: speed.lag_ms),
+        synchronizing=max((one.synchronizing for one in speeds if one.synchronizing is not None), default=None),
         host_bound=mostly_host_bound(speeds) if sample.cuda else None,
         energy_j_per_sample=_mean(speeds, lambda speed: speed.energy_j_per_sample),
         peak_memory_bytes=_peak(measured, f"peak_{kind}_bytes"),

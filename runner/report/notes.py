@@ -141,6 +141,12 @@ def _device_notes(speed: dict[str, Any]) -> list[str]:
             f"the step is bound by the host: handing it over takes {number(speed['enqueue_ms'])} ms of "
             f"{number(speed['step_ms']['mean'])} ms, so that the flags cannot matter and small differences are noise"
         )
+    if speed["synchronizing"]:
+        often = "once" if speed["synchronizing"] == 1 else f"{speed['synchronizing']} times"
+        found.append(
+            f"the host waits for the device {often} within a step, by operations such as .item(), nonzero() or .cpu(), "
+            "and the device then for the host: no flag shortens that"
+        )
     if speed["plans"]:
         found.append(_plans(speed["plans"]))
     if speed["groups"]:

@@ -2,7 +2,7 @@
 
 On CUDA two events lie around each step and nothing waits inside the span; they are read when all steps are done. The
 device rests after the first step and after the last: there its clock meets the host's, and its energy is read. The
-first step is also told by what was read from disk in it.
+first step is also told by what was read from disk in it, the second by how often it made the host wait.
 """
 
 import time
@@ -16,6 +16,7 @@ import torch
 
 from runner.worker.compile_time import CompileTime
 from runner.worker.step_times import StepTimes
+from runner.worker.synchronizing import Synchronizing
 
 LEAST_ENERGY_S = 1.0  # a device updates its count of joules some ten times a second
 
@@ -43,7 +44,7 @@ class Clock:
     """Times of the steps taken so far. `now` is the host's clock in seconds; `event` makes a recorded device event.
 
     `energy_j` reads what the device has used so far, `disk` what the process has had read; `compiling` is entered for
-    each step.
+    each step, `synchronizing` counts in the second.
     """
 
     event: Callable[[], Any] | None
@@ -51,6 +52,7 @@ class Clock:
     energy_j: Callable[[], float | None] | None = None
     disk: Callable[[], int | None] = read_bytes
     compiling: CompileTime | None = None
+    synchronizing: Synchronizing | None = None
     shapes: list[tuple[Any, ...]] = field(default_factory=list)
     _spans: list[tuple[Any, Any]] = field(default_factory=list)
     _handed_s: list[tuple[float, float]] = field(default_factory=list)  # on the host's clock, from when until when
@@ -76,7 +78,8 @@ class Clock:
             self._disk = [self.disk()]
         elif self.steps == 1:
             self._rest()
-        with self.compiling or nullcontext():
+        counting = self.synchronizing.counting() if self.synchronizing and self.steps == 1 else nullcontext()
+        with counting, self.compiling or nullcontext():
             begin = self.event() if self.event else None
             start = self.now()
             yield
@@ -117,6 +120,7 @@ class Clock:
             first_step_read_bytes=self._first_step_read_bytes(),
             rest_energy_j=self._rest_energy_j(),
             compile_s=self.compiling.seconds if self.compiling else None,
+            synchronizing=self.synchronizing.count if self.synchronizing else None,
         )
 
     def rest_s(self) -> float:

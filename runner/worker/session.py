@@ -33,6 +33,7 @@ from runner.worker.probe import NO_PROBE, Probe, last_call_probe, probe_of
 from runner.worker.result import Result, digests_of, peak_memory, result_of, result_of_calls
 from runner.worker.seeding import seed_everything
 from runner.worker.seen import Seen
+from runner.worker.synchronizing import Synchronizing
 from runner.worker.telling import Telling, loss_reader
 from runner.worker.train import AUTOCAST, Trained, train_model, weights
 
@@ -134,10 +135,12 @@ class Work:
         """A clock for one pass over the batches. It reads no energy where evaluations would be in it."""
         train = self.trial.config["train"]
         alone = self.infers or self.calls or not train["evaluate_every"]
+        cuda = self.device.type == "cuda"
         return Clock(
-            recorded_event if self.device.type == "cuda" else None,
+            recorded_event if cuda else None,
             energy_j=covariates.energy_reader(card) if alone else None,
             compiling=compile_time(train["compile"]),
+            synchronizing=Synchronizing() if cuda else None,
         )
 
 

@@ -30,6 +30,7 @@ class StepTimes:
     first_step_read_bytes: int | None = None
     rest_energy_j: float | None = None
     compile_s: float | None = None
+    synchronizing: int | None = None
 
     def series(self, loss: np.ndarray, data: np.ndarray, sketch: np.ndarray, **evaluated: np.ndarray) -> Series:
         """The series of these steps, with further fields of it; where nothing was evaluated, those are empty."""
@@ -75,6 +76,7 @@ class StepTimes:
             "steps_s": float(self.step_ms.sum() / 1000),
             "compile_s": self.compile_s,
             "first_step_read_bytes": self.first_step_read_bytes,
+            "synchronizing": self.synchronizing,
             "energy_j_per_sample": self.energy_j_per_sample(batch_size),
         }
         return Speed(**figures | measured)

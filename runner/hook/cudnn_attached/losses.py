@@ -11,11 +11,11 @@ from torch import Tensor
 class Losses:
     """The losses of the step at work, and one number for each step so far: their sum, NaN where none was seen.
 
-    `touched` is called when a step's work is seen to begin.
+    `touched` is called when a step's work is seen to begin, `done` when a backward() of it returns.
     """
 
-    def __init__(self, mine: Callable[[], bool], touched: Callable[[], None]):
-        self.mine, self.touched, self.running = mine, touched, False  # running: within backward()
+    def __init__(self, mine: Callable[[], bool], touched: Callable[[], None], done: Callable[[], None]):
+        self.mine, self.touched, self.done, self.running = mine, touched, done, False  # running: within backward()
         self.at_work: list[Tensor] = []
         self.of_steps: list[Tensor] = []
         self.unseen: list[int] = []  # steps, from 1
@@ -34,6 +34,8 @@ class Losses:
                 backward(tensors, *args, **kwargs)
             finally:
                 self.running = False
+            if self.mine():
+                self.done()
 
         torch.autograd.backward = watched
         kind: Any = torch.amp.GradScaler

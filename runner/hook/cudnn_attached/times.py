@@ -35,6 +35,7 @@ class Times:
     """Begin and end of each step; `paused_s` is what the hook itself did within the first one.
 
     `rest` is the moment after the first step at which the device has nothing to do: there its clock meets the host's.
+    `handed` are the moments of each step at which something is handed over whole: each backward pass, and the step.
 
     Nothing waits within a step. Before each the host waits until the device has begun the one before: with a full
     queue its time to hand a step over could not be told from the device's.
@@ -48,6 +49,8 @@ class Times:
     waits_s: list[float] = field(default_factory=list)
     paused_s: float = 0.0
     rest: Mark | None = None
+    at_work: list[Mark] = field(default_factory=list)
+    handed: list[list[Mark]] = field(default_factory=list)
 
     def touched(self) -> None:
         """Something of a step is done; the first step of all begins with it."""
@@ -61,6 +64,10 @@ class Times:
         if self.fresh:
             self.begin = Mark.now(self.device)
 
+    def backward_done(self) -> None:
+        """A backward pass of the step is handed over."""
+        self.at_work.append(Mark.now(self.device))
+
     def end(self) -> None:
         """A step is done."""
         if self.spans:
@@ -70,6 +77,8 @@ class Times:
             self.rest = Mark.now(self.device)
         self.spans.append((self.begin or end, end))
         self.waits_s.append(self.wait_s)
+        self.handed.append([*self.at_work, end])
+        self.at_work = []
 
     def start(self) -> None:
         """The next step may begin."""
@@ -99,11 +108,15 @@ class Times:
     def _lag_ms(self, last: Mark) -> list[float] | None:
         """For how long the device still worked on each step when the host had handed it over; 0 for the first.
 
-        Its clock meets the host's at `rest` and at `last`; between them one may run faster.
+        The most of its moments: a script may wait for the device between two of them, as torch.amp.GradScaler does
+        between backward and step. The clocks meet at `rest` and at `last`; between them one may run faster.
         """
         first = self.rest
         if first is None or first.event is None or last.event is None:
             return None
         device_ms_per_host_s = first.ms_to(last) / (last.host_s - first.host_s)
-        ends = [end for _, end in self.spans[1:]]
-        return [0.0, *(first.ms_to(end) - (end.host_s - first.host_s) * device_ms_per_host_s for end in ends)]
+
+        def behind_ms(one: Mark) -> float:
+            return first.ms_to(one) - (one.host_s - first.host_s) * device_ms_per_host_s
+
+        return [0.0, *(max(map(behind_ms, marks)) for marks in self.handed[1:])]

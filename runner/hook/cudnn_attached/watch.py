@@ -56,7 +56,7 @@ class Steps:
         self.started_s = time.perf_counter()
         self.records: bool | None = None  # whether this is the process that is recorded; None until its first step
         self.times = Times()
-        self.losses = Losses(self.mine, self.times.touched)
+        self.losses = Losses(self.mine, self.times.touched, self.times.backward_done)
         self.batches = Batches(self.looks_at_batches, self.times.touched, self.times.fetched, self.compiles)
         self.optimizers: list[Optimizer] = []
         # The calls at work: an optimizer's, within a scaler's or another's.
